@@ -68,6 +68,7 @@ func (s *crawlStore) updateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 		return err
 	}
 	if b.tables >= tidySteps {
+		s.trim(ctx)
 		s.db.tidy(ctx, &s.view)
 	}
 	return nil

@@ -64,6 +64,7 @@ func FuzzDueEntry(f *testing.F) {
 	f.Add(entry{from: always, priority: 1}.appendValue(nil))
 	f.Add(entry{from: 1717243200000, priority: -2}.appendValue(nil))
 	f.Add((&dueState{mark: markOf(5), whole: true}).append(nil))
+	f.Add((&dueState{mark: markOf(5), whole: true, out: 9, goal: lastLevel, filled: []byte("com)"), least: 300}).append(nil))
 	f.Add((&dueState{mark: []byte("\x00\x00\x00\x05com)"), built: []byte("com,example)")}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e entry
@@ -77,7 +78,7 @@ func FuzzDueEntry(f *testing.F) {
 		if err != nil || !ok {
 			return
 		}
-		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole {
+		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole || again.out != s.out || again.goal != s.goal || again.least != s.least || string(again.filled) != string(s.filled) {
 			t.Errorf("%+v, %+v, %v", s, again, err)
 		}
 	})
@@ -133,6 +134,7 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 //	go test -run TestDueModel ./stores/pebblestore -due.models 200
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
+	trimmed := 0
 	for seed := range uint64(*dueModels) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		rg := newRig(t)
@@ -146,6 +148,27 @@ func TestDueModel(t *testing.T) {
 			h.crawl.bulkLeast = []int{1, 1 << 30}[r.IntN(2)]
 			if seed%4 > 1 { // some, or none, of the leases are held
 				h.crawl.leases.most = r.IntN(60)
+			}
+			h.crawl.due.least, h.crawl.due.tails, h.crawl.due.side = int64(r.IntN(20)), r.IntN(100), 1+r.IntN(20)
+			if r.IntN(3) == 0 {
+				if err := h.crawl.tryTrim(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if h.crawl.due.state.Load().out > 0 {
+					trimmed++
+				}
+			}
+			if out := h.crawl.due.state.Load().out; out > 0 && r.IntN(3) == 0 { // a part of what a selection asks for
+				s := &h.crawl
+				s.bulkStep = 1 + r.IntN(2000)
+				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
+					t.Fatal(err)
+				}
+				err := s.deepenStep(t.Context(), s.due.state.Load().depth()+1+uint16(r.IntN(int(out))))
+				s.db.give(s.turn)
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 			switch n := r.IntN(16); {
 			case n > 11:
@@ -174,7 +197,7 @@ func TestDueModel(t *testing.T) {
 				clock = clock.Add(time.Duration(r.IntN(2000)-1000) * time.Hour)
 			case n == 9 && r.IntN(2) == 0: // a selection that ends before it has begun
 				s, to := &h.crawl, clock.Add(time.Duration(r.IntN(50))*time.Hour)
-				s.due.step, s.due.most = 1+r.IntN(20), 1+r.IntN(20)
+				s.due.step, s.due.most, s.bulkStep = 1+r.IntN(20), 1+r.IntN(20), 1+r.IntN(2000)
 				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
 					t.Fatal(err)
 				}
@@ -219,6 +242,9 @@ func TestDueModel(t *testing.T) {
 		if err := h.DB.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if trimmed == 0 {
+		t.Error("the index was never trimmed")
 	}
 }
 

@@ -18,7 +18,7 @@ var (
 	errNoRecord = errors.New("its entry in the due index is not that of a record")
 	errNoOwner  = errors.New("its lease has no record")
 	errOldLease = errors.New("its lease is in the record, where selections do not look")
-	errCount    = errors.New("its tally does not count its entries in the due index")
+	errCount    = errors.New("its tally does not count its records that are due")
 	errKey      = errors.New("it is under the key of another URL")
 )
 
@@ -45,7 +45,7 @@ func (s *crawlStore) compareDue(ctx context.Context, now moment, found func(erro
 		return err
 	}
 	if sums.tallies != 0 {
-		if err := s.compareTallies(ctx, now, found); err != nil {
+		if err := s.compareTallies(ctx, now, state, found); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,13 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 	}
 	var sums dueSums
 	err := s.entries(ctx, r, state, found, func(_ string, key, value []byte) error {
-		sums.records.n++
-		sums.records.sum += hash(key, value)
+		if table(key[0]) == readyTable {
+			sums.tallies += hash(key[1:readyPrefix], groupOf(key[readyPrefix:]))
+		}
+		if state.keeps(key) {
+			sums.records.n++
+			sums.records.sum += hash(key, value)
+		}
 		return nil
 	})
 	if err != nil {
@@ -110,9 +115,6 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 	}
 	for _, t := range [...]table{readyTable, wheelTable} {
 		err := s.rows(ctx, r, t, func(key, value []byte) error {
-			if t == readyTable && len(key) >= readyPrefix {
-				sums.tallies += hash(key[1:readyPrefix], groupOf(key[readyPrefix:]))
-			}
 			if err := s.isEntry(key, value); err != nil {
 				found(err)
 				return nil
@@ -151,6 +153,9 @@ func (s *crawlStore) isEntry(key, value []byte) (err error) {
 // findMissing finds records whose entry is missing or that of an older record.
 func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState, found func(error)) error {
 	return s.entries(ctx, r, state, found, func(url string, key, value []byte) error {
+		if !state.keeps(key) {
+			return nil
+		}
 		stored, err := get(r, key)
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
@@ -185,7 +190,7 @@ func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState,
 					return nil // reported
 				}
 				e := entryOf(&d)
-				if state.has(own) && bytes.Equal(e.appendKey(nil, state.mark, own), key) {
+				if state.has(own) && state.keeps(key) && bytes.Equal(e.appendKey(nil, state.mark, own), key) {
 					return nil
 				}
 			}
@@ -212,59 +217,70 @@ func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
 	})
 }
 
-// compareTallies finds hosts whose tally is wrong. It looks up one host after the other, since
-// there may be more of them than fit in memory.
-func (s *crawlStore) compareTallies(ctx context.Context, now moment, found func(error)) error {
+// compareTallies finds hosts whose tally does not count their records that are due. Both are
+// in the order of hosts. A host with a record that cannot be read is passed: it was reported.
+func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueState, found func(error)) error {
 	wrong := func(group []byte) { found(s.db.damaged("the tally of", string(group), errCount)) }
-	var run []byte // of the entries of one host in one level, what their keys have in common
-	var n int64
-	count := func() error {
-		if n == 0 {
-			return nil
-		}
-		value, err := get(now, tallyTable.key(string(run[readyPrefix:])))
-		var own tally
-		if err == nil && own.addFrom(value) == nil { // if not, it was reported
-			if own.add(binary.BigEndian.Uint16(run[1:]), -n); slices.ContainsFunc(own, func(l tallied) bool { return l.level == binary.BigEndian.Uint16(run[1:]) }) {
-				wrong(run[readyPrefix:])
-			}
-		}
+	it, err := now.NewIter(tallyBounds())
+	if err != nil {
 		return s.db.outcome("due index", err)
 	}
-	err := s.rows(ctx, now, readyTable, func(key, _ []byte) error {
-		if len(key) < readyPrefix {
-			return nil
+	defer it.Close()
+	it.First()
+	var group []byte // of the records that are counted, nil before the first
+	var is, own tally
+	unsure := false
+	// pass compares the tallies before a group, or all that are left: those of group with what was
+	// counted, others with nothing.
+	pass := func(next []byte) error {
+		for ; it.Valid() && (next == nil || bytes.Compare(it.Key()[1:], next) < 0); it.Next() {
+			value, err := it.ValueAndErr()
+			if err != nil {
+				return s.db.outcome("due index", err)
+			}
+			mine := group != nil && bytes.Equal(it.Key()[1:], group)
+			if own = own[:0]; own.addFrom(value) != nil || mine && unsure {
+				unsure = unsure || mine // reported
+			} else if mine && !slices.Equal(own, is) || !mine && len(own) > 0 {
+				wrong(it.Key()[1:])
+			}
+			if mine {
+				is = is[:0]
+			}
 		}
-		same := key[:readyPrefix+len(groupOf(key[readyPrefix:]))]
-		if !bytes.Equal(same, run) {
-			if err := count(); err != nil {
+		if len(is) > 0 && !unsure { // there was none
+			wrong(group)
+		}
+		is, unsure = is[:0], false
+		return s.db.outcome("due index", it.Error())
+	}
+	var keys crawldb.Keys
+	var d crawldb.Datum
+	var key []byte
+	err = s.rows(ctx, now, crawlTable, func(k, value []byte) error {
+		if of := groupOf(k[1:]); group == nil || !bytes.Equal(of, group) {
+			if err := pass(of); err != nil {
 				return err
 			}
-			run, n = append(run[:0], same...), 0
+			group = append([]byte{}, of...)
 		}
-		n++
+		if !state.has(k[1:]) {
+			return nil
+		}
+		if keys.Decode(&d, k[1:], value) != nil {
+			unsure = true
+			return nil
+		}
+		e := entryOf(&d)
+		if key = e.appendKey(key[:0], state.mark, k[1:]); table(key[0]) == readyTable {
+			is.add(binary.BigEndian.Uint16(key[1:]), 1)
+		}
 		return nil
 	})
-	if err == nil {
-		err = count()
-	}
 	if err != nil {
 		return err
 	}
-	return s.rows(ctx, now, tallyTable, func(key, value []byte) error {
-		var own tally
-		if own.addFrom(value) != nil {
-			return nil // reported
-		}
-		for _, l := range own {
-			run = append(binary.BigEndian.AppendUint16(append(run[:0], byte(readyTable)), l.level), key[1:]...)
-			if !now.it.SeekGE(run) || !bytes.HasPrefix(now.it.Key(), run) {
-				wrong(key[1:])
-				break
-			}
-		}
-		return s.db.outcome("due index", now.it.Error())
-	})
+	return pass(nil)
 }
 
 // entries calls f with the entry that each record must have. It reports records and leases

@@ -18,8 +18,9 @@ import (
 // A third table counts the entries of ready, see tally. The value of an entry is the
 // priority of the record and the time from which it is due, and the rest of a short
 // record, so that it need not be read to be leased. The table of an entry, and its place
-// there, follow from the record and the mark of the index alone: entries of the wheel
-// before the mark have moved to ready. So an update deletes the entry of a record without
+// there, follow from the record and the state of the index alone: entries of the wheel
+// before its mark have moved to ready, and the last levels of a long ready table are left
+// out, see trim. So an update deletes the entry of a record without
 // looking for it, and writes the new one in the batch that writes the record. And
 // selections do not depend on the mark, which only says where to look: the entry says
 // when the record is due.
@@ -193,17 +194,32 @@ type dueState struct {
 	// The index has the records whose keys are less than built, or all of them.
 	built []byte
 	whole bool
+	// The ready table leaves out so many of the last levels. While it is completed, it has
+	// those up to goal of the records whose keys are less than filled.
+	out, goal uint16
+	filled    []byte
+	// least is how many entries a selection has asked for by completing the table: fewer
+	// are not kept.
+	least int64
 }
 
 // has reports whether the index has the record of that key.
 func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s.built) < 0 }
 
-// stateVersion is the version of the index alone: an index of another version
-// is built anew.
-const stateVersion = 5
+// These are versions of the index alone: an index of another version is built anew. An
+// index that was never trimmed is written as older packages read it.
+const (
+	stateVersion = 5
+	trimmedState = 6 // of one that leaves out levels, or could not
+)
 
 func (s *dueState) append(dst []byte) []byte {
-	dst = append(dst, stateVersion)
+	trimmed := s.out > 0 || s.least > 0
+	if trimmed {
+		dst = append(dst, trimmedState)
+	} else {
+		dst = append(dst, stateVersion)
+	}
 	if s.whole {
 		dst = append(dst, 1)
 	} else {
@@ -211,24 +227,45 @@ func (s *dueState) append(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(s.mark)))
 	dst = append(dst, s.mark...)
+	if trimmed {
+		dst = binary.BigEndian.AppendUint16(dst, s.out)
+		dst = binary.BigEndian.AppendUint16(dst, s.goal)
+		dst = binary.AppendUvarint(dst, uint64(s.least))
+		dst = append(dst, s.filled...)
+	}
 	return append(dst, s.built...)
 }
 
 // parseState reads what append wrote; ok is false if it is of another version.
 func parseState(b []byte) (s *dueState, ok bool, err error) {
-	if len(b) > 0 && b[0] != stateVersion {
+	if len(b) > 0 && b[0] != stateVersion && b[0] != trimmedState {
 		return nil, false, nil
 	}
 	if len(b) < 3 || b[1] > 1 {
 		return nil, false, errEntry
 	}
 	s = &dueState{whole: b[1] == 1}
+	trimmed := b[0] == trimmedState
 	n, size := binary.Uvarint(b[2:])
 	if b = b[2:]; size <= 0 || n > uint64(len(b)-size) {
 		return nil, false, errEntry
 	}
 	b = b[size:]
 	s.mark, s.built = b[:n:n], b[n:]
+	if !trimmed {
+		return s, true, nil
+	}
+	if b = s.built; len(b) < 5 || !s.whole {
+		return nil, false, errEntry
+	}
+	s.out, s.goal, s.built = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), nil
+	least, size := binary.Uvarint(b[4:])
+	if size <= 0 || least > math.MaxInt64 || s.out > lastLevel || s.goal > lastLevel || s.goal > 0 && s.goal <= s.depth() {
+		return nil, false, errEntry
+	}
+	if s.least, s.filled = int64(least), b[4+size:]; s.goal == 0 && len(s.filled) > 0 {
+		return nil, false, errEntry
+	}
 	return s, true, nil
 }
 

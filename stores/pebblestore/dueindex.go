@@ -26,11 +26,14 @@ type dueIndex struct {
 	// update: a reader of the index that finds it incremented may have missed
 	// some.
 	moves atomic.Uint64
+	// tailed is how many records tours have read, see readTails.
+	tailed atomic.Int64
 	// late says that the mark is so far ahead of the clock that selections are slow.
 	late atomic.Bool
-	// These are stepSize, tooMany, sideSize and tourFrom, except in tests; most is how
-	// many entries may mature at a time.
-	step, tooMany, side, tour, most int
+	// These are stepSize, tooMany, sideSize, tourFrom, mostTails and trimLeast, except in
+	// tests; most is how many entries may mature at a time.
+	step, tooMany, side, tour, tails, most int
+	least                                  int64
 }
 
 const (
@@ -50,6 +53,7 @@ const (
 // its first selection builds it.
 func (s *crawlStore) loadDue() error {
 	s.due.step, s.due.tooMany, s.due.side, s.due.tour, s.due.most = stepSize, tooMany, sideSize, tourFrom, math.MaxInt
+	s.due.tails, s.due.least = mostTails, trimLeast
 	b, err := get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
@@ -80,6 +84,7 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 		moved := state.whole && !s.due.late.Load() && bytes.Compare(state.mark, markOf(bucket(clock))) >= 0
 		if moved && s.leases.read() {
 			if tables >= tidyHours {
+				s.trim(ctx)
 				s.db.tidy(ctx, &s.view)
 			}
 			return nil
@@ -251,8 +256,10 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (ta
 			if err := count.entry(&st, key, 1); err != nil {
 				return false, err
 			}
-			l := st.lane(key, readyPrefix)
-			l.changes = append(l.changes, c)
+			if next.keeps(key) {
+				l := st.lane(key, readyPrefix)
+				l.changes = append(l.changes, c)
+			}
 		}
 		if err := count.flush(&st); err != nil {
 			return false, err
@@ -261,13 +268,7 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (ta
 		s.due.moves.Add(1)
 		defer s.due.moves.Add(1)
 	}
-	if err := st.Set(dueKey, next.append(nil), nil); err != nil {
-		return false, err
-	}
-	if tables, err = s.db.writeStep(ctx, &s.view, &st, s.bulkLeast); err == nil {
-		s.due.state.Store(next)
-	}
-	return tables, err
+	return s.putState(ctx, &st, next, s.bulkLeast)
 }
 
 // ripe reads entries of the wheel before the mark into a step, hour by hour, and returns
@@ -278,7 +279,8 @@ func (s *crawlStore) ripe(ctx context.Context, st *step, old *dueState, mark []b
 		return nil, nil, s.db.outcome("due index", err)
 	}
 	defer it.Close()
-	next = &dueState{mark: mark, whole: true}
+	state := *old
+	next, state.mark = &state, mark
 	last, n := uint32(0), 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if n == s.due.most || st.size() >= s.bulkStep {
@@ -354,8 +356,10 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 	m.scratch[0], m.scratch[1] = was, is
 	same := bytes.Equal(was, is)
 	if from != nil && !same {
-		if err := batch.Delete(was, nil); err != nil {
-			return err
+		if m.state.keeps(was) {
+			if err := batch.Delete(was, nil); err != nil {
+				return err
+			}
 		}
 		if err := m.count.entry(batch, was, -1); err != nil {
 			return err
@@ -366,7 +370,7 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 			return err
 		}
 	}
-	if to != nil && !(same && from != nil && from.same(to)) {
+	if to != nil && m.state.keeps(is) && !(same && from != nil && from.same(to)) {
 		m.scratch[2] = to.appendValue(m.scratch[2][:0])
 		return batch.Set(is, m.scratch[2], nil)
 	}

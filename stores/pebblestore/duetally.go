@@ -165,6 +165,7 @@ type tour struct {
 	full   []bool     // no longer wanted
 	levels [][]uint32 // by level from first on, hosts in the order of their keys
 	first  uint16
+	tails  tails
 	level  int    // in levels
 	at     int    // in the level
 	resume []byte // where to continue at the host
@@ -190,14 +191,25 @@ func (w *dueWalk) stuck() (bool, error) {
 	return uint64(w.spent-w.s.due.tour) >= size/tourBytes, w.s.db.outcome("due index", err)
 }
 
-// plan makes a tour of the ready table after a key, in the snapshot of an iterator.
-func (w *dueWalk) plan(ctx context.Context, beside *pebble.Iterator, from []byte) error {
-	o := pebble.IterOptions{LowerBound: []byte{byte(tallyTable)}, UpperBound: []byte{byte(tallyTable) + 1}}
-	it, err := beside.Clone(pebble.CloneOptions{IterOptions: &o})
+func tallyBounds() *pebble.IterOptions {
+	return &pebble.IterOptions{LowerBound: []byte{byte(tallyTable)}, UpperBound: []byte{byte(tallyTable) + 1}}
+}
+
+// planBeside plans a tour from where an iterator is, in its snapshot.
+func (w *dueWalk) planBeside(ctx context.Context, beside *pebble.Iterator) error {
+	it, err := beside.Clone(pebble.CloneOptions{IterOptions: tallyBounds()})
 	if err != nil {
 		return w.s.db.outcome("due index", err)
 	}
 	defer it.Close()
+	return w.plan(ctx, it, beside.Key())
+}
+
+// wants reports whether URLs of a host are wanted.
+func (w *dueWalk) wants(host string) bool { return w.q.Want == nil || w.q.Want(host) }
+
+// plan makes a tour from a key on, of what an iterator over the tallies shows.
+func (w *dueWalk) plan(ctx context.Context, it *pebble.Iterator, from []byte) error {
 	t := &tour{first: binary.BigEndian.Uint16(from[1:])}
 	t.levels = make([][]uint32, max(0, int(w.floor)-int(t.first)+1))
 	var own tally
@@ -218,7 +230,7 @@ func (w *dueWalk) plan(ctx context.Context, beside *pebble.Iterator, from []byte
 		}
 		host := ""
 		if group[0] != '!' {
-			if host = crawldb.Host(crawldb.URLOf(string(group) + "http:")); !w.q.Want(host) {
+			if host = crawldb.Host(crawldb.URLOf(string(group) + "http:")); !w.wants(host) {
 				continue
 			}
 		}
@@ -263,6 +275,7 @@ func (t *tour) next(dst []byte, want func(string) bool) []byte {
 			}
 			if t.hosts[i] != "" && !want(t.hosts[i]) {
 				t.full[i] = true
+				t.tails.drop(i)
 				continue
 			}
 			dst = binary.BigEndian.AppendUint16(append(dst[:0], byte(readyTable)), t.first+uint16(t.level))
@@ -292,9 +305,23 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 	defer leases.close()
 	t := w.tour
 	var prefix []byte
+	var records *pebble.Iterator
 	for n := 0; ; t.pass() {
-		if prefix = t.next(prefix, w.q.Want); prefix == nil {
+		if prefix = t.next(prefix, w.wants); prefix == nil {
 			return false, nil
+		}
+		if binary.BigEndian.Uint16(prefix[1:]) > w.depth {
+			if records == nil {
+				o := pebble.IterOptions{LowerBound: []byte{byte(crawlTable)}, UpperBound: []byte{byte(crawlTable) + 1}}
+				if records, err = it.Clone(pebble.CloneOptions{IterOptions: &o}); err != nil {
+					return false, d.outcome("due index", err)
+				}
+				defer records.Close()
+			}
+			if whole, err := w.takeTail(ctx, records, &leases, size); err != nil || !whole {
+				return true, err
+			}
+			continue
 		}
 		ok := it.Valid()
 		if t.resume != nil {

@@ -63,7 +63,9 @@ type dueWalk struct {
 	spent  int // on unwanted hosts, see seekCost
 	ask    int // when to check next whether that is too much
 	tour   *tour
-	next   hint // the earliest of those not due
+	depth  uint16 // of the ready table, as far as it is known
+	deeper bool   // the tour wants it completed
+	next   hint   // the earliest of those not due
 	hosts  hostFilter
 	page   hintPage
 	side   sideList
@@ -148,7 +150,7 @@ func (w *dueWalk) run(ctx context.Context) error {
 // pass goes through the index once. whole is false if entries moved meanwhile, so that
 // some may have been missed.
 func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error) {
-	w.side, w.tour = sideList{}, nil
+	w.side, w.tour, w.depth, w.deeper = sideList{}, nil, w.s.due.state.Load().depth(), false
 	if err := w.readSide(ctx); err != nil {
 		return false, err
 	}
@@ -172,6 +174,15 @@ func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error
 			if err := w.emit(ctx, h, w.page.unsure); err != nil || w.stopped {
 				return true, err
 			}
+		}
+		switch {
+		case w.deeper:
+			err = w.deepen(ctx)
+		case !more && w.tour == nil:
+			more, err = w.below(ctx)
+		}
+		if err != nil {
+			return false, err
 		}
 	}
 	err = w.emitSide(ctx, math.MaxUint16)
@@ -227,7 +238,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 	}
 	defer d.leave()
 	w.page.reset(w.s)
-	upper := binary.BigEndian.AppendUint16([]byte{byte(readyTable)}, w.floor+1)
+	upper := belowKey(min(w.floor, w.depth))
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, false, nil
 	}
@@ -255,7 +266,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 				if is, err := w.stuck(); err != nil {
 					return nil, false, err
 				} else if is {
-					return nil, true, w.plan(ctx, it, it.Key())
+					return nil, true, w.planBeside(ctx, it)
 				}
 			}
 			if skip := w.hosts.behind(); skip != nil {
@@ -539,20 +550,25 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 		if w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
 			return true
 		}
-		switch {
-		case len(l.best) < w.s.due.side:
-			h.key = bytes.Clone(h.key)
-			heap.Push(&l.best, h)
-		case h.compare(l.best[0]) < 0:
-			l.more = true
-			h.key = bytes.Clone(h.key)
-			l.best[0] = h
-			heap.Fix(&l.best, 0)
-		default:
-			l.more = true
-		}
+		l.offer(h, w.s.due.side)
 		return true
 	})
+}
+
+// offer adds a hint, if it is among the best so many.
+func (l *sideList) offer(h hint, most int) {
+	switch {
+	case len(l.best) < most:
+		h.key = bytes.Clone(h.key)
+		heap.Push(&l.best, h)
+	case h.compare(l.best[0]) < 0:
+		l.more = true
+		h.key = bytes.Clone(h.key)
+		l.best[0] = h
+		heap.Fix(&l.best, 0)
+	default:
+		l.more = true
+	}
 }
 
 // emitSide yields hints of the list whose level is not worse.

@@ -178,7 +178,7 @@ func TestVerifyOfRows(t *testing.T) {
 			r.set(r.entry(page+"0004"), r.value(r.entry(page + "0004"))[:4])
 			r.set(r.entry(page+"0006")+"0", r.value(r.entry(page+"0006")))
 			r.set("wgarbage", "")
-		}, []string{"http:/0003", `"d\a"`, "dgarbage", "wgarbage", "h00)", `"r"`, page + "0004", page + "00060"}},
+		}, []string{"http:/0003", `"d\a"`, "dgarbage", "wgarbage", page + "0004", page + "00060"}},
 		"tallies": {func(r rows) {
 			r.set("texample,h00)", "\xff")
 			r.set("texample,h01)", "\x01\x02")
