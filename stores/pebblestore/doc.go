@@ -47,7 +47,7 @@
 // hour in which they become due. So a selection costs what it selects and what has become
 // due since the last one, whatever the size of the crawl db. If a limit per host lets few
 // URLs of a level pass, the selection reads how many entries each host has in each level,
-// and goes from host to host. Where more than a million records are due, the index has the
+// and goes from host to host. Where some millions of records are due, the index has the
 // best third of them, or more: the others are found through their hosts, in the same order,
 // and a selection that needs many of them first adds them to the index, which reads all
 // records once. In a store that predates the index, the first selection builds

@@ -26,12 +26,13 @@ const (
 	tidyMost = 64 << 20
 )
 
-// tidy compacts the ready table where an UpdateAll, or what becomes due, has left much
+// tidy compacts the ready table, and the tallies beside it, where an UpdateAll, or what becomes due, has left much
 // above the last level of the engine, in the background, and until the store is closed.
 // Each step of an UpdateAll has a few entries in every level of the ready table, half of
 // which delete others. The engine compacts tables that are full of deletions at once, each
 // with all that lies below it: a table of the last level is then rewritten for every table
-// of every step. Here it is once for all of them. What is not compacted here, because of a
+// of every step. Here it is once for all of them. A tour adds up all tallies, which costs
+// three times as much while their sums lie in several tables. What is not compacted here, because of a
 // crash or because it is little, is the engine's to do.
 func (d *DB) tidy(ctx context.Context, v *view) {
 	if d.enter(ctx, v) != nil {
@@ -43,7 +44,9 @@ func (d *DB) tidy(ctx context.Context, v *view) {
 	}
 	var ranges []pebble.KeyRange
 	if levels, err := d.db.SSTables(); err == nil {
-		ranges = worthwhile(stretches(levels, readyTable), readyTable, d.tidyLeast)
+		for _, t := range [...]table{readyTable, tallyTable} {
+			ranges = append(ranges, worthwhile(stretches(levels, t), t, d.tidyLeast)...)
+		}
 	}
 	if len(ranges) == 0 {
 		d.tidying.Unlock()

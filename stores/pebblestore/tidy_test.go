@@ -121,15 +121,18 @@ func worn(t *testing.T) (*DB, func() uint64) {
 	return db, func() uint64 { return aboveOf(t, db) }
 }
 
-// aboveOf returns how many bytes of the ready table lie above the last level.
+// aboveOf returns how many bytes of the ready table and of the tallies lie above the last
+// level.
 func aboveOf(t *testing.T, db *DB) (above uint64) {
 	t.Helper()
 	levels, err := db.db.SSTables()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range stretches(levels, readyTable) {
-		above += s.above
+	for _, t := range [...]table{readyTable, tallyTable} {
+		for _, s := range stretches(levels, t) {
+			above += s.above
+		}
 	}
 	return above
 }
