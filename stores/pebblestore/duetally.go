@@ -14,8 +14,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// The index has a third table: how many entries of the ready table each host
-// has in each level. A selection that wants only a few URLs per host uses it to
+// The index has a third table: how many entries each host has in each level of the ready
+// table, with those that are left out of it, see trim. A selection that wants only a few URLs per host uses it to
 // go from host to host, instead of passing over the remaining entries of hosts
 // that are full. Updates add to it and never read it: a row is the sum of what
 // was merged into it.
