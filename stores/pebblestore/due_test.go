@@ -161,14 +161,7 @@ func TestDueModel(t *testing.T) {
 			if out := h.crawl.due.state.Load().out; out > 0 && r.IntN(3) == 0 { // a part of what a selection asks for
 				s := &h.crawl
 				s.bulkStep = 1 + r.IntN(2000)
-				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
-					t.Fatal(err)
-				}
-				err := s.deepenStep(t.Context(), s.due.state.Load().depth()+1+uint16(r.IntN(int(out))))
-				s.db.give(s.turn)
-				if err != nil {
-					t.Fatal(err)
-				}
+				oneStep(t, h.DB, s.due.state.Load().depth()+1+uint16(r.IntN(int(out))))
 			}
 			switch n := r.IntN(16); {
 			case n > 11:

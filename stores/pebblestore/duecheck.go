@@ -221,7 +221,7 @@ func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
 // in the order of hosts. A host with a record that cannot be read is passed: it was reported.
 func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueState, found func(error)) error {
 	wrong := func(group []byte) { found(s.db.damaged("the tally of", string(group), errCount)) }
-	it, err := now.NewIter(tallyBounds())
+	it, err := now.NewIter(tallyTable.all())
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}
@@ -286,7 +286,7 @@ func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueS
 // entries calls f with the entry that each record must have. It reports records and leases
 // that cannot be read, and leases that have no record.
 func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, found func(error), f func(url string, key, value []byte) error) error {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
+	it, err := r.NewIter(leaseTable.all())
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}
@@ -338,7 +338,7 @@ func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, fou
 
 // rows calls f with each row of a table.
 func (s *crawlStore) rows(ctx context.Context, r reader, t table, f func(key, value []byte) error) error {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}})
+	it, err := r.NewIter(t.all())
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}

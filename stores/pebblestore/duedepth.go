@@ -72,13 +72,10 @@ func (s *crawlStore) countLevels(ctx context.Context) (*levelCounts, error) {
 	var c levelCounts
 	var own tally
 	return &c, s.rows(ctx, s.db.db, tallyTable, func(key, value []byte) error {
-		if own = own[:0]; own.addFrom(value) != nil {
-			return s.db.damaged("the tally of", string(key[1:]), errTally)
+		if err := s.readTally(&own, key[1:], value); err != nil {
+			return err
 		}
 		for _, l := range own {
-			if l.n < 0 {
-				return s.db.damaged("the tally of", string(key[1:]), errTally)
-			}
 			c[l.level] += l.n
 		}
 		return nil
@@ -235,7 +232,7 @@ func (w *dueWalk) below(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	defer d.leave()
-	it, err := d.db.NewIter(tallyBounds())
+	it, err := d.db.NewIter(tallyTable.all())
 	if err != nil {
 		return false, d.outcome("due index", err)
 	}

@@ -43,6 +43,27 @@ func trimTo(t *testing.T, db *DB) {
 	}
 }
 
+// forget makes a store forget what selections have asked for.
+func forget(db *DB) {
+	state := *db.crawl.due.state.Load()
+	state.least = 0
+	db.crawl.due.state.Store(&state)
+}
+
+// oneStep completes an index by one step.
+func oneStep(t *testing.T, db *DB, level uint16) {
+	t.Helper()
+	s := &db.crawl
+	if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
+		t.Fatal(err)
+	}
+	err := s.deepenStep(t.Context(), level)
+	s.db.give(s.turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A trimmed index shows what a whole one shows, in the same order, whether it is completed
 // on the way or not.
 func TestTrimmedShowsWhatIsThere(t *testing.T) {
@@ -60,9 +81,7 @@ func TestTrimmedShowsWhatIsThere(t *testing.T) {
 		for i, most := range mosts {
 			for _, from := range []int{1, 100, math.MaxInt} {
 				// As if no selection had asked for more.
-				state := *db.crawl.due.state.Load()
-				state.least = 0
-				db.crawl.due.state.Store(&state)
+				forget(db)
 				trimTo(t, db)
 				if got := withoutTokens(limited(t, db, from, most, nil)); !slices.Equal(got, want[i]) {
 					t.Errorf("%+v, limit %d, a tour from %d on: %d candidates, want %d", test, most, from, len(got), len(want[i]))
@@ -226,19 +245,11 @@ func TestDeepenInSteps(t *testing.T) {
 	urls := putDue(t, h.DB, 2000, func(int) time.Time { return dueEpoch.Add(-time.Hour) })
 	h.crawl.due.least = 200
 	trimTo(t, h.DB)
-	level := lastLevel
 	steps := 0
 	for i := 0; h.crawl.due.state.Load().out > 0; i++ {
 		s := &h.crawl
 		s.bulkStep, s.bulkLeast = 4<<10, []int{1, 1 << 30}[i%2]
-		if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
-			t.Fatal(err)
-		}
-		err := s.deepenStep(t.Context(), uint16(level))
-		s.db.give(s.turn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		oneStep(t, h.DB, lastLevel)
 		if steps++; steps > 1000 {
 			t.Fatal("no end")
 		}
@@ -281,16 +292,16 @@ func TestDeepenWhenReadOften(t *testing.T) {
 		t.Fatal("nothing was read")
 	}
 	s.due.tailed.Store(readTails)
-	trimTo := s.due.state.Load().depth()
+	depth := s.due.state.Load().depth()
 	if err := s.tryTrim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if limited(t, db, 1, 1, nil); s.due.state.Load().depth() != trimTo {
+	if limited(t, db, 1, 1, nil); s.due.state.Load().depth() != depth {
 		t.Error("completed behind an UpdateAll")
 	}
 	s.due.tailed.Store(readTails)
 	limited(t, db, 1, 1, nil)
-	if limited(t, db, 1, 1, nil); s.due.state.Load().depth() == trimTo {
+	if limited(t, db, 1, 1, nil); s.due.state.Load().depth() == depth {
 		t.Error("not completed")
 	}
 }
@@ -341,9 +352,7 @@ func TestTrimmedMeanwhile(t *testing.T) {
 		for _, c := range limited(t, db, math.MaxInt, math.MaxInt, nil) {
 			want[c.URL] = true
 		}
-		state := *db.crawl.due.state.Load()
-		state.least = 0
-		db.crawl.due.state.Store(&state)
+		forget(db)
 		n := 0
 		got := limited(t, db, from, math.MaxInt, func() {
 			switch n++; n {
@@ -351,9 +360,7 @@ func TestTrimmedMeanwhile(t *testing.T) {
 				if err := db.crawl.deepen(t.Context(), lastLevel); err != nil {
 					t.Fatal(err)
 				}
-				state := *db.crawl.due.state.Load()
-				state.least = 0
-				db.crawl.due.state.Store(&state)
+				forget(db)
 			case 1500:
 				trimTo(t, db)
 			}
@@ -511,23 +518,14 @@ func TestDeepenAPart(t *testing.T) {
 	}
 	// One step of the next part.
 	s.bulkStep = 8 << 10
-	if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
-		t.Fatal(err)
-	}
-	err := s.deepenStep(t.Context(), s.due.state.Load().depth()+1)
-	s.db.give(s.turn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	oneStep(t, db, s.due.state.Load().depth()+1)
 	state := *s.due.state.Load()
 	if state.goal == 0 || len(state.filled) == 0 {
 		t.Fatalf("%+v", state)
 	}
 	visit(-1, 1100)
 	visit(1700, math.MaxFloat32)
-	state = *s.due.state.Load()
-	state.least = 0
-	s.due.state.Store(&state)
+	forget(db)
 	trimTo(t, db)
 	if is := s.due.state.Load(); is.goal != 0 || is.filled != nil || is.out <= state.out {
 		t.Errorf("%+v, then %+v", state, is)

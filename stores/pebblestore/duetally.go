@@ -15,10 +15,10 @@ import (
 )
 
 // The index has a third table: how many entries each host has in each level of the ready
-// table, with those that are left out of it, see trim. A selection that wants only a few URLs per host uses it to
-// go from host to host, instead of passing over the remaining entries of hosts
-// that are full. Updates add to it and never read it: a row is the sum of what
-// was merged into it.
+// table, with those that are left out of it, see trim. A selection that wants only a few
+// URLs per host uses it to go from host to host, instead of passing over the remaining
+// entries of hosts that are full. Updates add to it and never read it: a row is the sum of
+// what was merged into it.
 
 // A tally is the number of entries of one host in each level, ascending, without zeros.
 type tally []tallied
@@ -191,13 +191,18 @@ func (w *dueWalk) stuck() (bool, error) {
 	return uint64(w.spent-w.s.due.tour) >= size/tourBytes, w.s.db.outcome("due index", err)
 }
 
-func tallyBounds() *pebble.IterOptions {
-	return &pebble.IterOptions{LowerBound: []byte{byte(tallyTable)}, UpperBound: []byte{byte(tallyTable) + 1}}
+// readTally sets a tally to that of a host, as it is stored.
+func (s *crawlStore) readTally(own *tally, group, value []byte) error {
+	*own = (*own)[:0]
+	if own.addFrom(value) != nil || slices.ContainsFunc(*own, func(l tallied) bool { return l.n < 0 }) {
+		return s.db.damaged("the tally of", string(group), errTally)
+	}
+	return nil
 }
 
 // planBeside plans a tour from where an iterator is, in its snapshot.
 func (w *dueWalk) planBeside(ctx context.Context, beside *pebble.Iterator) error {
-	it, err := beside.Clone(pebble.CloneOptions{IterOptions: tallyBounds()})
+	it, err := beside.Clone(pebble.CloneOptions{IterOptions: tallyTable.all()})
 	if err != nil {
 		return w.s.db.outcome("due index", err)
 	}
@@ -234,14 +239,11 @@ func (w *dueWalk) plan(ctx context.Context, it *pebble.Iterator, from []byte) er
 				continue
 			}
 		}
-		if own = own[:0]; own.addFrom(value) != nil {
-			return w.s.db.damaged("the tally of", string(group), errTally)
+		if err := w.s.readTally(&own, group, value); err != nil {
+			return err
 		}
 		named := false
 		for _, l := range own {
-			if l.n < 0 {
-				return w.s.db.damaged("the tally of", string(group), errTally)
-			}
 			i := int(l.level) - int(t.first)
 			if i < 0 || i >= len(t.levels) || i == 0 && !reaches(group, from[readyPrefix:]) {
 				continue
@@ -295,7 +297,7 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 	}
 	defer d.leave()
 	w.page.reset(w.s)
-	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(readyTable)}, UpperBound: []byte{byte(readyTable) + 1}})
+	it, err := d.db.NewIter(readyTable.all())
 	if err != nil {
 		return false, d.outcome("due index", err)
 	}
@@ -312,8 +314,7 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 		}
 		if binary.BigEndian.Uint16(prefix[1:]) > w.depth {
 			if records == nil {
-				o := pebble.IterOptions{LowerBound: []byte{byte(crawlTable)}, UpperBound: []byte{byte(crawlTable) + 1}}
-				if records, err = it.Clone(pebble.CloneOptions{IterOptions: &o}); err != nil {
+				if records, err = it.Clone(pebble.CloneOptions{IterOptions: crawlTable.all()}); err != nil {
 					return false, d.outcome("due index", err)
 				}
 				defer records.Close()

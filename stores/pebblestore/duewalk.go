@@ -359,7 +359,7 @@ func (w *dueWalk) firstLease(ctx context.Context) error {
 		return err
 	}
 	defer d.leave()
-	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(leaseTable)}, UpperBound: []byte{byte(leaseTable) + 1}})
+	it, err := d.db.NewIter(leaseTable.all())
 	if err != nil {
 		return d.outcome("due index", err)
 	}

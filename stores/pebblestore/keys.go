@@ -35,6 +35,11 @@ func (t table) key(name string) []byte {
 	return append(append(make([]byte, 0, 1+len(name)), byte(t)), name...)
 }
 
+// all are the options of an iterator over the table.
+func (t table) all() *pebble.IterOptions {
+	return &pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}}
+}
+
 // bounds returns the bounds of the table's keys in the range.
 func (t table) bounds(from, to string) (lower, upper []byte) {
 	if to == "" {
@@ -283,8 +288,7 @@ type beside struct {
 
 // besideOf returns the rows of a table in the snapshot of an iterator.
 func besideOf(it *pebble.Iterator, t table) (beside, error) {
-	o := pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}}
-	other, err := it.Clone(pebble.CloneOptions{IterOptions: &o})
+	other, err := it.Clone(pebble.CloneOptions{IterOptions: t.all()})
 	return beside{at: cursor{it: other}, t: t}, err
 }
 
@@ -366,7 +370,7 @@ func get(r reader, key []byte) ([]byte, error) {
 
 // has reports whether a table has any row.
 func (d *DB) has(t table) (bool, error) {
-	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(t)}, UpperBound: []byte{byte(t) + 1}})
+	it, err := d.db.NewIter(t.all())
 	if err != nil {
 		return false, d.outcome("open", err)
 	}

@@ -26,14 +26,14 @@ const (
 	tidyMost = 64 << 20
 )
 
-// tidy compacts the ready table, and the tallies beside it, where an UpdateAll, or what becomes due, has left much
-// above the last level of the engine, in the background, and until the store is closed.
-// Each step of an UpdateAll has a few entries in every level of the ready table, half of
-// which delete others. The engine compacts tables that are full of deletions at once, each
-// with all that lies below it: a table of the last level is then rewritten for every table
-// of every step. Here it is once for all of them. A tour adds up all tallies, which costs
-// three times as much while their sums lie in several tables. What is not compacted here, because of a
-// crash or because it is little, is the engine's to do.
+// tidy compacts the ready table, and the tallies beside it, where an UpdateAll, or what
+// becomes due, has left much above the last level of the engine, in the background, and
+// until the store is closed. Each step of an UpdateAll has a few entries in every level of
+// the ready table, half of which delete others. The engine compacts tables that are full of
+// deletions at once, each with all that lies below it: a table of the last level is then
+// rewritten for every table of every step. Here it is once for all of them. A tour adds up
+// all tallies, which costs three times as much while their sums lie in several tables. What
+// is not compacted here, because of a crash or because it is little, is the engine's to do.
 func (d *DB) tidy(ctx context.Context, v *view) {
 	if d.enter(ctx, v) != nil {
 		return
