@@ -107,6 +107,7 @@ func (b *bulk) add(ctx context.Context, batch crawldb.Batch) error {
 			return err
 		}
 		b.turn, b.index = true, b.s.mover()
+		b.index.bring = true
 	} else if err := b.s.db.enter(ctx, &b.s.view); err != nil {
 		return err
 	}

@@ -233,6 +233,11 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		return s.db.outcome("crawl db", err)
 	}
 	defer w.leases.close()
+	if index.bring && w.at.apart == nil {
+		if w.soon, err = s.dueSoon(ctx, b, lower, upper, index.state); err != nil {
+			return err
+		}
+	}
 	var last []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
@@ -243,6 +248,9 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		w.key, last = w.keys.AppendKey(append(last[:0], byte(crawlTable)), url), w.key
 		if bytes.Compare(last, w.key) >= 0 {
 			return outOfOrder(b.URLs, i)
+		}
+		if err := w.bring(); err != nil {
+			return err
 		}
 		token := ""
 		if b.Tokens != nil {
@@ -273,6 +281,7 @@ type walker struct {
 	at     cursor
 	leases beside
 	keys   crawldb.Keys
+	soon   [][]byte // keys of records to bring, in order
 
 	key          []byte         // of the record, with that of its table
 	old          *crawldb.Datum // nil if there is none
@@ -395,7 +404,7 @@ func (s *crawlStore) told(token, url string) (d crawldb.Datum, ok bool) {
 	if len(token) <= 8 {
 		return d, false
 	}
-	var space [64]byte
+	var space [8 + valueMost]byte
 	b := append(space[:0], token...)
 	var e entry
 	if binary.BigEndian.Uint64(b) != s.changes.Load() || e.decode(b[8:]) != nil {

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,11 +68,13 @@ func FuzzDueEntry(f *testing.F) {
 	f.Add((&dueState{mark: markOf(5), whole: true}).append(nil))
 	f.Add((&dueState{mark: markOf(5), whole: true, out: 9, goal: lastLevel, filled: []byte("com)"), least: 300}).append(nil))
 	f.Add((&dueState{mark: []byte("\x00\x00\x00\x05com)"), built: []byte("com,example)")}).append(nil))
+	f.Add((&dueState{mark: markOf(5), whole: true, long: true}).append(nil))
+	f.Add(entry{from: 1717243200000, priority: 2, whole: true, of: &crawldb.Datum{FetchTime: time.UnixMilli(1717243200000), Signature: make([]byte, 16), ETag: `"an entity tag that is long"`}}.appendValue(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e entry
 		if e.decode(b) == nil {
 			var again entry
-			if err := again.decode(e.appendValue(nil)); err != nil || !again.same(&e) {
+			if err := again.decode(e.appendValue(nil)); err != nil || !again.same(e, true) {
 				t.Errorf("%+v, %+v, %v", e, again, err)
 			}
 		}
@@ -78,7 +82,7 @@ func FuzzDueEntry(f *testing.F) {
 		if err != nil || !ok {
 			return
 		}
-		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole || again.out != s.out || again.goal != s.goal || again.least != s.least || string(again.filled) != string(s.filled) {
+		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole || again.out != s.out || again.goal != s.goal || again.least != s.least || again.long != s.long || string(again.filled) != string(s.filled) {
 			t.Errorf("%+v, %+v, %v", s, again, err)
 		}
 	})
@@ -119,6 +123,12 @@ func randomDue(r *rand.Rand, d crawldb.Datum, clock time.Time) crawldb.Datum {
 		d.Priority = float32(math.Exp(r.NormFloat64() * 2))
 	}
 	d.Retries = r.IntN(3)
+	if change(3) {
+		if d.Signature, d.ETag = nil, ""; change(2) { // it was fetched
+			d.Signature = binary.BigEndian.AppendUint64(nil, r.Uint64())
+			d.ETag = strings.Repeat("e", r.IntN(2*wholeMost))
+		}
+	}
 	return d
 }
 
@@ -134,7 +144,7 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 //	go test -run TestDueModel ./stores/pebblestore -due.models 200
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
-	trimmed := 0
+	trimmed, long := 0, 0
 	for seed := range uint64(*dueModels) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		rg := newRig(t)
@@ -145,7 +155,7 @@ func TestDueModel(t *testing.T) {
 		}
 		clock, model := dueEpoch, map[string]crawldb.Datum{}
 		for step := range 120 {
-			h.crawl.bulkLeast = []int{1, 1 << 30}[r.IntN(2)]
+			h.crawl.bulkLeast, h.crawl.farKeys = []int{1, 1 << 30}[r.IntN(2)], []int{1, farKeys}[r.IntN(2)]
 			if seed%4 > 1 { // some, or none, of the leases are held
 				h.crawl.leases.most = r.IntN(60)
 			}
@@ -176,7 +186,13 @@ func TestDueModel(t *testing.T) {
 						next[i] = &d
 					}
 				}
-				if err := h.Crawl().Update(t.Context(), crawldb.Batch{URLs: batch, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return next[i], nil }}); err != nil {
+				b := crawldb.Batch{URLs: batch, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return next[i], nil }}
+				if r.IntN(2) == 0 {
+					err = h.Crawl().Update(t.Context(), b)
+				} else {
+					err = crawldb.UpdateAll(t.Context(), h.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) })
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 				for i, u := range batch {
@@ -226,6 +242,9 @@ func TestDueModel(t *testing.T) {
 			if err := h.CheckIndex(t.Context()); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
+			if h.crawl.due.state.Load().long {
+				long++
+			}
 			checkLeases(t, h.DB)
 			askModel(t, h.DB, r, clock, model, fmt.Sprintf("seed %d, step %d: ", seed, step))
 			if checkLeases(t, h.DB); !h.crawl.leases.read() {
@@ -236,8 +255,8 @@ func TestDueModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if trimmed == 0 {
-		t.Error("the index was never trimmed")
+	if trimmed == 0 || long == 0 {
+		t.Errorf("the index was trimmed %d times, and had long rests %d times", trimmed, long)
 	}
 }
 
@@ -272,8 +291,7 @@ func leaseSome(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[st
 		}
 		b.Next = func(k int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			want := model[b.URLs[k]]
-			want.FetchTime, want.LeasedUntil = want.FetchTime.UTC(), want.LeasedUntil.UTC()
-			if old == nil || old.LeasedBy != want.LeasedBy || !old.LeasedUntil.Equal(want.LeasedUntil) || !old.FetchTime.Equal(want.FetchTime) {
+			if old == nil || string(encoded(t, *old)) != string(encoded(t, want)) {
 				t.Fatalf("%+v, want %+v", old, want)
 			}
 			d := *old
@@ -296,6 +314,15 @@ func leaseSome(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[st
 			t.Fatal(err)
 		}
 	}
+}
+
+func encoded(t *testing.T, d crawldb.Datum) []byte {
+	t.Helper()
+	b, err := d.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // checkLeases compares what is known of leases with the table.

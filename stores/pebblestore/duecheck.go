@@ -119,6 +119,10 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 				found(err)
 				return nil
 			}
+			value, err := s.shortValue(r, state, key, value)
+			if err != nil {
+				return err
+			}
 			sums.index.n++
 			sums.index.sum += hash(key, value)
 			return nil
@@ -150,6 +154,31 @@ func (s *crawlStore) isEntry(key, value []byte) (err error) {
 	return err
 }
 
+// shortValue returns the value of an entry without its long rest, if it has one and its record
+// is that; otherwise the value as it is, which an entry with a wrong rest shares with no record.
+func (s *crawlStore) shortValue(r reader, state *dueState, key, value []byte) ([]byte, error) {
+	var e entry
+	if !state.long || e.decode(value) != nil || len(e.rest) <= restMost {
+		return value, nil
+	}
+	own := key[lanePrefix(table(key[0])):]
+	record, err := get(r, crawlTable.key(string(own)))
+	if err := s.db.outcome("due index", err); err != nil || record == nil {
+		return value, err
+	}
+	var keys crawldb.Keys
+	var d crawldb.Datum
+	if s.decode(&d, &keys, own, record, nil) != nil {
+		return value, nil // reported
+	}
+	e = entryOf(&d)
+	if e.whole = true; !bytes.Equal(e.appendValue(nil), value) {
+		return value, nil
+	}
+	e.whole = false
+	return e.appendValue(nil), nil
+}
+
 // findMissing finds records whose entry is missing or that of an older record.
 func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState, found func(error)) error {
 	return s.entries(ctx, r, state, found, func(url string, key, value []byte) error {
@@ -160,7 +189,16 @@ func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState,
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
 		}
-		if stored == nil || !bytes.Equal(stored, value) && s.isEntry(key, stored) == nil {
+		if stored != nil && s.isEntry(key, stored) == nil {
+			if stored, err = s.shortValue(r, state, key, stored); err != nil {
+				return err
+			}
+			if bytes.Equal(stored, value) {
+				return nil
+			}
+			stored = nil
+		}
+		if stored == nil {
 			found(s.db.damaged("the record of", url, errNoEntry))
 		}
 		return nil

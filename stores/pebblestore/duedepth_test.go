@@ -179,7 +179,7 @@ func TestWhenTrimmed(t *testing.T) {
 	if out() != 0 {
 		t.Fatal("trimmed before anything was due")
 	}
-	s.due.most = 2 * each
+	s.due.most = each
 	if err := s.prepare(t.Context(), later); err != nil {
 		t.Fatal(err)
 	}
@@ -447,6 +447,8 @@ func TestTrimmedState(t *testing.T) {
 		{dueState{mark: markOf(5), whole: true, out: 0x0123, least: 300}, "06 01 04 00000006 0123 0000 ac02"},
 		{dueState{mark: markOf(5), whole: true, out: 0x0123, goal: lastLevel, filled: []byte("a"), least: 1}, "06 01 04 00000006 0123 1000 01 61"},
 		{dueState{mark: markOf(5), whole: true, least: 1}, "06 01 04 00000006 0000 0000 01"},
+		{dueState{mark: markOf(5), whole: true, long: true}, "07 01 04 00000006 0000 0000 00"},
+		{dueState{mark: markOf(5), whole: true, long: true, out: 0x0123, goal: lastLevel, filled: []byte("a"), least: 1}, "07 01 04 00000006 0123 1000 01 61"},
 	} {
 		b := test.s.append(nil)
 		if got := fmt.Sprintf("%x", b); got != strings.ReplaceAll(test.want, " ", "") {

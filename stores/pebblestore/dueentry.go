@@ -17,7 +17,7 @@ import (
 //
 // A third table counts the entries of ready, see tally. The value of an entry is the
 // priority of the record and the time from which it is due, and the rest of a short
-// record, so that it need not be read to be leased. The table of an entry, and its place
+// record, or of one that is due soon, so that it need not be read to be leased. The table of an entry, and its place
 // there, follow from the record and the state of the index alone: entries of the wheel
 // before its mark have moved to ready, and the last levels of a long ready table are left
 // out, see trim. So an update deletes the entry of a record without
@@ -33,6 +33,7 @@ type entry struct {
 	from     int64 // ms: FetchTime, or always
 	priority float32
 	of       *crawldb.Datum // whose rest appendValue appends, if not nil
+	whole    bool           // appendValue appends a long rest, too
 	rest     []byte         // set by decode; valid for the call only
 }
 
@@ -115,6 +116,9 @@ const (
 	wheelPrefix = 5
 )
 
+// valueMost is the longest value of an entry.
+const valueMost = 4 + binary.MaxVarintLen64 + wholeMost
+
 func (e entry) appendValue(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, math.Float32bits(e.priority))
 	if e.from != always {
@@ -131,12 +135,17 @@ func (e entry) appendValue(dst []byte) []byte {
 // the cash of OPIC, 38 with a depth).
 const restMost = 40
 
-// appendRest appends what the entry does not say about its record, if that is short.
-// It excludes the lease.
+// wholeMost is the longest rest of a record that is due soon; see bring. One of up to
+// restMost bytes is there always or never, so that a longer one can be told by its length.
+const wholeMost = 256
+
+// appendRest appends what the entry does not say about its record, if that is short, or
+// e.whole. It excludes the lease.
 func (e entry) appendRest(dst []byte) []byte {
 	d := *e.of
 	d.LeasedUntil, d.LeasedBy = time.Time{}, ""
-	if d.FetchTime.UnixMilli() != e.from || d.Signature != nil || d.ETag != "" || d.LastModified != "" {
+	fetched := d.Signature != nil || d.ETag != "" || d.LastModified != ""
+	if d.FetchTime.UnixMilli() != e.from || fetched && !e.whole {
 		return dst
 	}
 	d.FetchTime = time.Time{}
@@ -148,10 +157,13 @@ func (e entry) appendRest(dst []byte) []byte {
 	}
 	d.Priority = d.Score
 	out, err := d.AppendBinary(dst)
-	if err != nil || len(out)-len(dst) > restMost {
+	switch n := len(out) - len(dst); {
+	case err != nil:
 		return dst
+	case n <= restMost && !fetched, n > restMost && n <= wholeMost && e.whole:
+		return out
 	}
-	return out
+	return dst
 }
 
 // record returns the record if the entry has the rest of it; otherwise false.
@@ -177,7 +189,7 @@ func (e *entry) decode(b []byte) error {
 	*e = entry{priority: math.Float32frombits(binary.BigEndian.Uint32(b)), from: always}
 	if b = b[4:]; len(b) > 0 {
 		v, n := binary.Varint(b)
-		if n <= 0 || len(b)-n > restMost || v == always {
+		if n <= 0 || len(b)-n > wholeMost || v == always {
 			return errEntry
 		}
 		e.from, e.rest = v, b[n:]
@@ -201,23 +213,29 @@ type dueState struct {
 	// least is how many entries a selection has asked for by completing the table: fewer
 	// are not kept.
 	least int64
+	// long says that entries may have rests longer than restMost.
+	long bool
 }
 
 // has reports whether the index has the record of that key.
 func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s.built) < 0 }
 
 // These are versions of the index alone: an index of another version is built anew. An
-// index that was never trimmed is written as older packages read it.
+// index that was never trimmed, and has no long rests, is written as older packages read it.
 const (
 	stateVersion = 5
 	trimmedState = 6 // of one that leaves out levels, or could not
+	longState    = 7 // of one that may have long rests, and may leave out levels
 )
 
 func (s *dueState) append(dst []byte) []byte {
-	trimmed := s.out > 0 || s.least > 0
-	if trimmed {
+	trimmed := s.out > 0 || s.least > 0 || s.long
+	switch {
+	case s.long:
+		dst = append(dst, longState)
+	case trimmed:
 		dst = append(dst, trimmedState)
-	} else {
+	default:
 		dst = append(dst, stateVersion)
 	}
 	if s.whole {
@@ -238,14 +256,14 @@ func (s *dueState) append(dst []byte) []byte {
 
 // parseState reads what append wrote; ok is false if it is of another version.
 func parseState(b []byte) (s *dueState, ok bool, err error) {
-	if len(b) > 0 && b[0] != stateVersion && b[0] != trimmedState {
+	if len(b) > 0 && (b[0] < stateVersion || b[0] > longState) {
 		return nil, false, nil
 	}
 	if len(b) < 3 || b[1] > 1 {
 		return nil, false, errEntry
 	}
-	s = &dueState{whole: b[1] == 1}
-	trimmed := b[0] == trimmedState
+	s = &dueState{whole: b[1] == 1, long: b[0] == longState}
+	trimmed := b[0] != stateVersion
 	n, size := binary.Uvarint(b[2:])
 	if b = b[2:]; size <= 0 || n > uint64(len(b)-size) {
 		return nil, false, errEntry
@@ -269,11 +287,12 @@ func parseState(b []byte) (s *dueState, ok bool, err error) {
 	return s, true, nil
 }
 
-// same reports whether two entries have the same value.
-func (e *entry) same(o *entry) bool {
+// same reports whether two entries have the same value, long or short if it may be long.
+func (e entry) same(o entry, long bool) bool {
 	if e.from != o.from || math.Float32bits(e.priority) != math.Float32bits(o.priority) {
 		return false
 	}
-	var a, b [64]byte
+	e.whole, o.whole = long, long
+	var a, b [valueMost]byte
 	return bytes.Equal(e.appendValue(a[:0]), o.appendValue(b[:0]))
 }

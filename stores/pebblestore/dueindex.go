@@ -328,6 +328,7 @@ func (s *crawlStore) readyEntry(key, value []byte) (e entry, err error) {
 type mover struct {
 	state   *dueState
 	first   bool // the state is new
+	bring   bool // walks bring what is due soon, see there
 	count   counter
 	leases  []leaseChange
 	scratch [3][]byte
@@ -370,7 +371,8 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 			return err
 		}
 	}
-	if to != nil && m.state.keeps(is) && !(same && from != nil && from.same(to)) {
+	if to != nil && m.state.keeps(is) && !(same && from != nil && from.same(*to, m.state.long)) {
+		to.whole = m.state.isSoon(to.from)
 		m.scratch[2] = to.appendValue(m.scratch[2][:0])
 		return batch.Set(is, m.scratch[2], nil)
 	}

@@ -19,7 +19,7 @@ const (
 	// least a third of its bytes. To compact less would cost nearly as much.
 	tidyShare = 3
 	// tidyHours is how many steps what becomes due must have: they lie above one another.
-	tidyHours = 2
+	tidyHours = 3
 	// tidyLeast is how many bytes must lie above all stretches together.
 	tidyLeast = 1 << 20
 	// tidyMost is about how many bytes one compaction reads.

@@ -1,0 +1,137 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// A page that was fetched has a record that is too long for its entry. To lease it takes a
+// read of its block, for nearly each page of a selection another, and that is what a selection of
+// matured pages costs most. An UpdateAll, however, whose records lie near one another passes through most
+// blocks as it is. So it brings along what is due soon: the entry gets all of the record, and moves to the ready
+// table with it. Only as many as are due in a day are held, so the index grows by little.
+const (
+	// soonHours is how many buckets before and behind the mark are soon.
+	soonHours = 24
+	// bringOne is how many records a batch must have for each that it brings.
+	bringOne = 8
+)
+
+// isSoon reports whether the entry of a record that is due at that time gets all of it when
+// it is written.
+func (s *dueState) isSoon(from int64) bool {
+	if !s.long || len(s.mark) < 4 {
+		return false
+	}
+	hours := int64(bucket(from)) - int64(binary.BigEndian.Uint32(s.mark))
+	return hours >= -soonHours && hours < soonHours
+}
+
+// dueSoon returns the keys in the wheel of what a batch brings, in the order of records: what is due
+// soonest, lies between lower and upper, and has an entry without all of its record.
+func (s *crawlStore) dueSoon(ctx context.Context, b crawldb.Batch, lower, upper []byte, state *dueState) ([][]byte, error) {
+	if b.Tokens != nil || len(b.URLs) < s.farKeys || !state.whole || len(state.mark) < 4 {
+		return nil, nil
+	}
+	most := len(b.URLs) / bringOne
+	hour := binary.BigEndian.Uint32(state.mark)
+	end := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, uint32(min(int64(hour)+soonHours, math.MaxUint32)))
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: wheelTable.key(string(state.mark)), UpperBound: end})
+	if err != nil {
+		return nil, s.db.outcome("due index", err)
+	}
+	defer it.Close()
+	// place returns the key in the wheel of the record with that key, if it is due in the hour.
+	place := func(of []byte) []byte {
+		return append(binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, hour), of[1:]...)
+	}
+	var soon [][]byte
+	n := 0
+	for ok := it.SeekGE(place(lower)); ok && len(soon) < most; {
+		if n++; n%checkEvery == 0 {
+			if err := s.db.goingOn(ctx, &s.view); err != nil {
+				return nil, err
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, s.db.outcome("due index", err)
+		}
+		e, err := s.wheelEntry(it.Key(), value)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case bucket(e.from) > hour: // nothing in between
+			hour = bucket(e.from)
+			ok = it.SeekGE(place(lower))
+		case bytes.Compare(it.Key()[wheelPrefix:], upper[1:]) > 0:
+			hour++
+			ok = it.SeekGE(place(lower))
+		default:
+			if len(e.rest) == 0 {
+				soon = append(soon, bytes.Clone(it.Key()))
+			}
+			ok = it.Next()
+		}
+	}
+	slices.SortFunc(soon, func(a, b []byte) int { return bytes.Compare(a[wheelPrefix:], b[wheelPrefix:]) })
+	return soon, s.db.outcome("due index", it.Error())
+}
+
+// bring writes what is due soon and precedes the key that the walk is at. What the walk itself
+// changes is written as it is then.
+func (w *walker) bring() error {
+	for len(w.soon) > 0 {
+		place := w.soon[0]
+		c := bytes.Compare(place[wheelPrefix:], w.key[1:])
+		if c > 0 {
+			return nil
+		}
+		if w.soon = w.soon[1:]; c == 0 {
+			return nil
+		}
+		key := crawlTable.key(string(place[wheelPrefix:]))
+		stored, err := w.at.find(key)
+		if err != nil {
+			return w.s.db.outcome("crawl db", err)
+		}
+		if stored == nil {
+			continue // the index is damaged, as CheckIndex says
+		}
+		var d crawldb.Datum
+		if err := w.s.decode(&d, &w.keys, key[1:], stored, nil); err != nil {
+			return err
+		}
+		if err := w.index.whole(w.batch, place, &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole writes the entry of a record, which does not change, with all of it.
+func (m *mover) whole(batch changes, place []byte, d *crawldb.Datum) error {
+	e := entryOf(d)
+	if m.scratch[0] = e.appendKey(m.scratch[0][:0], m.state.mark, place[wheelPrefix:]); !bytes.Equal(m.scratch[0], place) {
+		return nil // the index is damaged
+	}
+	short := len(e.appendValue(m.scratch[2][:0]))
+	e.whole = true
+	if m.scratch[2] = e.appendValue(m.scratch[2][:0]); len(m.scratch[2]) <= short {
+		return nil // it is too long
+	}
+	if !m.state.long {
+		state := *m.state
+		state.long = true
+		m.state, m.first = &state, true
+	}
+	return batch.Set(place, m.scratch[2], nil)
+}
