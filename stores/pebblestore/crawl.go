@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -234,7 +235,8 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	}
 	defer w.leases.close()
 	if index.bring && w.at.apart == nil {
-		if w.soon, err = s.dueSoon(ctx, b, lower, upper, index.state); err != nil {
+		// What is damaged fails whoever needs it, not an update that passes by.
+		if w.soon, err = s.dueSoon(ctx, b, lower, upper, index.state); err != nil && !errors.Is(err, ErrDamaged) {
 			return err
 		}
 	}
@@ -281,7 +283,7 @@ type walker struct {
 	at     cursor
 	leases beside
 	keys   crawldb.Keys
-	soon   [][]byte // keys of records to bring, in order
+	soon   [][]byte // places in the wheel of what to bring, in the order of records
 
 	key          []byte         // of the record, with that of its table
 	old          *crawldb.Datum // nil if there is none

@@ -189,16 +189,15 @@ func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState,
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
 		}
-		if stored != nil && s.isEntry(key, stored) == nil {
+		if stored != nil {
+			if s.isEntry(key, stored) != nil {
+				return nil // reported
+			}
 			if stored, err = s.shortValue(r, state, key, stored); err != nil {
 				return err
 			}
-			if bytes.Equal(stored, value) {
-				return nil
-			}
-			stored = nil
 		}
-		if stored == nil {
+		if !bytes.Equal(stored, value) {
 			found(s.db.damaged("the record of", url, errNoEntry))
 		}
 		return nil

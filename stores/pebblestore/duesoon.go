@@ -107,8 +107,8 @@ func (w *walker) bring() error {
 			continue // the index is damaged, as CheckIndex says
 		}
 		var d crawldb.Datum
-		if err := w.s.decode(&d, &w.keys, key[1:], stored, nil); err != nil {
-			return err
+		if w.s.decode(&d, &w.keys, key[1:], stored, nil) != nil {
+			continue // whoever needs it says so
 		}
 		if err := w.index.whole(w.batch, place, &d); err != nil {
 			return err

@@ -288,6 +288,34 @@ func TestCheckWhatWasBrought(t *testing.T) {
 	}
 }
 
+// Damage of what an update would bring does not fail the update.
+func TestBringPassesDamage(t *testing.T) {
+	for name, key := range map[string]func(db *DB, url string) []byte{
+		"a record": func(_ *DB, url string) []byte { return crawlTable.key(crawldb.Key(url)) },
+		"an entry": func(db *DB, url string) []byte {
+			e := entry{from: fetchedPage(100).FetchTime.UnixMilli()}
+			return e.appendKey(nil, db.crawl.due.state.Load().mark, []byte(crawldb.Key(url)))
+		},
+	} {
+		db, urls := soonStore(t, 2000)
+		if err := db.db.Set(key(db, urls[100]), []byte{255}, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+		b := crawldb.Batch{Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return later(i, old), nil }}
+		for i, u := range urls {
+			if i%10 > 0 {
+				b.URLs = append(b.URLs, u)
+			}
+		}
+		if err := crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := db.CheckIndex(t.Context()); err == nil {
+			t.Errorf("%s: nobody says so", name)
+		}
+	}
+}
+
 // commitState writes a state as nobody does.
 func (s *crawlStore) commitState(ctx context.Context, state *dueState) error {
 	b := s.db.db.NewBatch()
