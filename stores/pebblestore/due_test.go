@@ -147,8 +147,8 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
 	trimmed, long := 0, 0
-	// What a crash leaves is not the same in each run, and with it what is trimmed or brought later, so
-	// more seeds follow until there was some of both.
+	// Whether there is something to trim depends on how far the engine is with its tables, and what is
+	// brought later on that, so more seeds follow until there was some of both.
 	for seed := uint64(0); seed < uint64(*dueModels) || (trimmed == 0 || long == 0) && seed < 60; seed++ {
 		r := rand.New(rand.NewPCG(seed, 9))
 		rg := newRig(t)
