@@ -277,6 +277,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 		return err
 	}
 	d.dirty.Store(true)
+	d.batched.Store(0)
 	// After a failure of the disk the engine may wait until release.
 	done := make(chan error, 1)
 	d.ingests.Go(func() {

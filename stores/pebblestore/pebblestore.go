@@ -163,6 +163,9 @@ type DB struct {
 	unflushed atomic.Bool
 	writing   sync.Mutex
 	written   atomic.Int64 // bytes committed since makeRoom last looked
+	// batched is how many bytes were committed in batches since the last tables were
+	// ingested.
+	batched atomic.Int64
 
 	// Every change of the database and of segments passes changes. Those that open a part
 	// of a segment for writing pass starts first. A Backup holds backing.

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -249,5 +250,40 @@ func TestTidyBehindWhatBecomesDue(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Behind tables that were ingested a file has rows of one table, and only there.
+func TestFilesOfOneTable(t *testing.T) {
+	mixed := func(db *DB) (n int) {
+		t.Helper()
+		levels, err := db.db.SSTables()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range levels {
+			for _, file := range level {
+				if file.Smallest.UserKey[0] != file.Largest.UserKey[0] {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	db, urls := soonStore(t, 3000) // by batches, which filled memtables
+	if err := db.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if mixed(db) == 0 {
+		t.Error("what fills memtables is cut")
+	}
+	db.crawl.bulkLeast = 1
+	visitOthers(t, db, urls, later)
+	put(t, db, urls[0], func(old *crawldb.Datum) *crawldb.Datum { return later(0, old) })
+	if err := errors.Join(db.flush(), db.Compact(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if n := mixed(db); n > 0 {
+		t.Errorf("%d files have rows of several tables behind an UpdateAll", n)
 	}
 }
