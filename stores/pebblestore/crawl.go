@@ -234,7 +234,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		return s.db.outcome("crawl db", err)
 	}
 	defer w.leases.close()
-	if index.bring && w.at.apart == nil {
+	if index.brings = index.bring && index.state.whole && w.at.apart == nil && b.Tokens == nil && len(b.URLs) >= s.farKeys; index.brings {
 		// What is damaged fails whoever needs it, not an update that passes by.
 		if w.soon, err = s.dueSoon(ctx, b, lower, upper, index.state); err != nil && !errors.Is(err, ErrDamaged) {
 			return err

@@ -69,6 +69,7 @@ func FuzzDueEntry(f *testing.F) {
 	f.Add((&dueState{mark: markOf(5), whole: true, out: 9, goal: lastLevel, filled: []byte("com)"), least: 300}).append(nil))
 	f.Add((&dueState{mark: []byte("\x00\x00\x00\x05com)"), built: []byte("com,example)")}).append(nil))
 	f.Add((&dueState{mark: markOf(5), whole: true, long: true}).append(nil))
+	f.Add((&dueState{mark: markOf(5), whole: true, long: true, stale: true}).append(nil))
 	f.Add(entry{from: 1717243200000, priority: 2, whole: true, of: &crawldb.Datum{FetchTime: time.UnixMilli(1717243200000), Signature: make([]byte, 16), ETag: `"an entity tag that is long"`}}.appendValue(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e entry
@@ -82,7 +83,7 @@ func FuzzDueEntry(f *testing.F) {
 		if err != nil || !ok {
 			return
 		}
-		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole || again.out != s.out || again.goal != s.goal || again.least != s.least || again.long != s.long || string(again.filled) != string(s.filled) {
+		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole || again.out != s.out || again.goal != s.goal || again.least != s.least || again.long != s.long || again.stale != s.stale || string(again.filled) != string(s.filled) {
 			t.Errorf("%+v, %+v, %v", s, again, err)
 		}
 	})
@@ -146,10 +147,10 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 //	go test -run TestDueModel ./stores/pebblestore -due.models 200
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
-	trimmed, long := 0, 0
+	trimmed, long, stale := 0, 0, 0
 	// Whether there is something to trim depends on how far the engine is with its tables, and what is
-	// brought later on that, so more seeds follow until there was some of both.
-	for seed := uint64(0); seed < uint64(*dueModels) || (trimmed == 0 || long == 0) && seed < 60; seed++ {
+	// brought later on that, so more seeds follow until there was some of each.
+	for seed := uint64(0); seed < uint64(*dueModels) || (trimmed == 0 || long == 0 || stale == 0) && seed < 60; seed++ {
 		r := rand.New(rand.NewPCG(seed, 9))
 		rg := newRig(t)
 		rg.power = seed%2 == 0
@@ -249,6 +250,9 @@ func TestDueModel(t *testing.T) {
 			if h.crawl.due.state.Load().long {
 				long++
 			}
+			if h.crawl.due.state.Load().stale {
+				stale++
+			}
 			checkLeases(t, h.DB)
 			askModel(t, h.DB, r, clock, model, fmt.Sprintf("seed %d, step %d: ", seed, step))
 			if checkLeases(t, h.DB); !h.crawl.leases.read() {
@@ -259,8 +263,8 @@ func TestDueModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if trimmed == 0 || long == 0 {
-		t.Errorf("the index was trimmed %d times, and had long rests %d times", trimmed, long)
+	if trimmed == 0 || long == 0 || stale == 0 {
+		t.Errorf("the index was trimmed %d times, had long rests %d times, and old priorities %d times", trimmed, long, stale)
 	}
 }
 

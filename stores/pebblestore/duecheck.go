@@ -106,7 +106,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 		}
 		if state.keeps(key) {
 			sums.records.n++
-			sums.records.sum += hash(key, value)
+			sums.records.sum += hash(key, state.timeOnly(key, value))
 		}
 		return nil
 	})
@@ -124,7 +124,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 				return err
 			}
 			sums.index.n++
-			sums.index.sum += hash(key, value)
+			sums.index.sum += hash(key, state.timeOnly(key, value))
 			return nil
 		})
 		if err != nil {
@@ -197,7 +197,7 @@ func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState,
 				return err
 			}
 		}
-		if !bytes.Equal(stored, value) {
+		if !bytes.Equal(state.timeOnly(key, stored), state.timeOnly(key, value)) {
 			found(s.db.damaged("the record of", url, errNoEntry))
 		}
 		return nil

@@ -449,18 +449,23 @@ func TestTrimmedState(t *testing.T) {
 		{dueState{mark: markOf(5), whole: true, least: 1}, "06 01 04 00000006 0000 0000 01"},
 		{dueState{mark: markOf(5), whole: true, long: true}, "07 01 04 00000006 0000 0000 00"},
 		{dueState{mark: markOf(5), whole: true, long: true, out: 0x0123, goal: lastLevel, filled: []byte("a"), least: 1}, "07 01 04 00000006 0123 1000 01 61"},
+		{dueState{mark: markOf(5), whole: true, stale: true}, "08 01 04 00000006 0000 0000 00"},
+		{dueState{mark: markOf(5), whole: true, long: true, stale: true, out: 0x0123, least: 300}, "08 03 04 00000006 0123 0000 ac02"},
 	} {
 		b := test.s.append(nil)
 		if got := fmt.Sprintf("%x", b); got != strings.ReplaceAll(test.want, " ", "") {
 			t.Errorf("%+v: %s, want %s", test.s, got, test.want)
 		}
 		s, ok, err := parseState(b)
-		if err != nil || !ok || s.out != test.s.out || s.goal != test.s.goal || s.least != test.s.least || !bytes.Equal(s.filled, test.s.filled) || !s.whole {
+		if err != nil || !ok || s.out != test.s.out || s.goal != test.s.goal || s.least != test.s.least || s.long != test.s.long || s.stale != test.s.stale || !bytes.Equal(s.filled, test.s.filled) || !s.whole {
 			t.Errorf("%+v: %+v, %v, %v", test.s, s, ok, err)
 		}
 	}
 	for _, bad := range []string{
 		"06 01 04 00000006",                                // no more
+		"07 03 04 00000006 0123 0000 01",                   // a flag of a later version
+		"08 04 04 00000006 0123 0000 01",                   // a flag that is none
+		"08 02 04 00000006 0123 0000 01",                   // stale before it was whole
 		"06 00 04 00000006 0123 0000 01",                   // trimmed before it was whole
 		"06 01 04 00000006 1001 0000 01",                   // more levels than there are
 		"06 01 04 00000006 0123 1001 01",                   // a goal that is none

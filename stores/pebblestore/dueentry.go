@@ -25,6 +25,12 @@ import (
 // selections do not depend on the mark, which only says where to look: the entry says
 // when the record is due.
 //
+// Of the value of an entry of the wheel that has no rest only the time counts. The priority
+// of a page changes with each link to it, and that of a page which is not due for weeks
+// would be written many times before anyone asks for it. So a large update leaves such an
+// entry as it is, and who needs the priority reads the record: mostly an update that
+// brings the page when it is due soon, else the step in which it becomes due.
+//
 // A lease does not change the entry: selections pass over leased records, see leaseSet.
 // After the lease the record is selected from where it was.
 
@@ -120,14 +126,20 @@ const (
 const valueMost = 4 + binary.MaxVarintLen64 + wholeMost
 
 func (e entry) appendValue(dst []byte) []byte {
+	dst = e.appendHead(dst)
+	if e.from != always && e.of != nil {
+		return e.appendRest(dst)
+	}
+	return append(dst, e.rest...)
+}
+
+// appendHead appends what precedes the rest.
+func (e entry) appendHead(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, math.Float32bits(e.priority))
 	if e.from != always {
 		dst = binary.AppendVarint(dst, e.from)
-		if e.of != nil {
-			return e.appendRest(dst)
-		}
 	}
-	return append(dst, e.rest...)
+	return dst
 }
 
 // restMost is the longest rest of a record that is kept in its entry: enough for a
@@ -215,33 +227,49 @@ type dueState struct {
 	least int64
 	// long says that entries may have rests longer than restMost.
 	long bool
+	// stale says that entries of the wheel without a rest may have a priority that their
+	// records had before.
+	stale bool
 }
 
 // has reports whether the index has the record of that key.
 func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s.built) < 0 }
 
 // These are versions of the index alone: an index of another version is built anew. An
-// index that was never trimmed, and has no long rests, is written as older packages read it.
+// index that was never trimmed, has no long rests and no old priorities, is written as older
+// packages read it.
 const (
 	stateVersion = 5
 	trimmedState = 6 // of one that leaves out levels, or could not
 	longState    = 7 // of one that may have long rests, and may leave out levels
+	staleState   = 8 // of one that may have old priorities, and all of the above
+)
+
+// The flags of a state. An older version than the last has only the first.
+const (
+	wholeFlag = 1 << iota
+	longFlag
+	allFlags = 1<<iota - 1
 )
 
 func (s *dueState) append(dst []byte) []byte {
-	trimmed := s.out > 0 || s.least > 0 || s.long
-	switch {
-	case s.long:
-		dst = append(dst, longState)
-	case trimmed:
-		dst = append(dst, trimmedState)
-	default:
-		dst = append(dst, stateVersion)
-	}
+	trimmed := s.out > 0 || s.least > 0 || s.long || s.stale
+	var flags byte
 	if s.whole {
-		dst = append(dst, 1)
-	} else {
-		dst = append(dst, 0)
+		flags |= wholeFlag
+	}
+	switch {
+	case s.stale:
+		if s.long {
+			flags |= longFlag
+		}
+		dst = append(dst, staleState, flags)
+	case s.long:
+		dst = append(dst, longState, flags)
+	case trimmed:
+		dst = append(dst, trimmedState, flags)
+	default:
+		dst = append(dst, stateVersion, flags)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(s.mark)))
 	dst = append(dst, s.mark...)
@@ -256,13 +284,13 @@ func (s *dueState) append(dst []byte) []byte {
 
 // parseState reads what append wrote; ok is false if it is of another version.
 func parseState(b []byte) (s *dueState, ok bool, err error) {
-	if len(b) > 0 && (b[0] < stateVersion || b[0] > longState) {
+	if len(b) > 0 && (b[0] < stateVersion || b[0] > staleState) {
 		return nil, false, nil
 	}
-	if len(b) < 3 || b[1] > 1 {
+	if len(b) < 3 || b[1] > allFlags || b[0] < staleState && b[1] > wholeFlag {
 		return nil, false, errEntry
 	}
-	s = &dueState{whole: b[1] == 1, long: b[0] == longState}
+	s = &dueState{whole: b[1]&wholeFlag != 0, long: b[0] == longState || b[1]&longFlag != 0, stale: b[0] == staleState}
 	trimmed := b[0] != stateVersion
 	n, size := binary.Uvarint(b[2:])
 	if b = b[2:]; size <= 0 || n > uint64(len(b)-size) {
@@ -295,4 +323,28 @@ func (e entry) same(o entry, long bool) bool {
 	e.whole, o.whole = long, long
 	var a, b [valueMost]byte
 	return bytes.Equal(e.appendValue(a[:0]), o.appendValue(b[:0]))
+}
+
+// sameTime reports whether neither of two entries has a rest if it is short, and both are
+// due from the same time.
+func (e entry) sameTime(o entry) bool {
+	return e.from == o.from && e.bare() && o.bare()
+}
+
+// bare reports whether an entry has no rest if it is short.
+func (e entry) bare() bool {
+	e.whole = false
+	var space [valueMost]byte
+	head := e.appendHead(space[:0])
+	return len(e.appendValue(space[:0])) == len(head)
+}
+
+// timeOnly returns an entry of the index without the priority if that does not count;
+// otherwise as it is.
+func (s *dueState) timeOnly(key, value []byte) []byte {
+	var e entry
+	if !s.stale || table(key[0]) != wheelTable || e.decode(value) != nil || len(e.rest) > 0 {
+		return value
+	}
+	return append(make([]byte, 4, len(value)), value[4:]...)
 }

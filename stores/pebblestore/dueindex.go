@@ -246,11 +246,24 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (ta
 		// each level is in order.
 		var count counter
 		var key, last []byte
-		for _, c := range st.inOrder(hours) {
+		due := st.inOrder(hours)
+		records, err := s.dueRecords(&st, due, next, mark)
+		if err != nil {
+			return false, err
+		}
+		defer records.close()
+		for i, c := range due {
 			if bytes.Equal(last, st.key(c)) {
 				return false, s.db.damaged("an entry of the due index, which is there twice,", string(last), errEntry)
 			}
-			last = st.key(c)
+			if last = st.key(c); i%checkEvery == 0 {
+				if err := s.db.goingOn(ctx, &s.view); err != nil {
+					return false, err
+				}
+			}
+			if c, err = records.complete(&st, c); err != nil {
+				return false, err
+			}
 			e := entry{priority: math.Float32frombits(binary.BigEndian.Uint32(st.valueOf(c)))}
 			key = e.appendReady(key[:0], st.key(c))
 			if err := count.entry(&st, key, 1); err != nil {
@@ -329,6 +342,7 @@ type mover struct {
 	state   *dueState
 	first   bool // the state is new
 	bring   bool // walks bring what is due soon, see there
+	brings  bool // this walk does, so it need not keep priorities that nobody needs yet
 	count   counter
 	leases  []leaseChange
 	scratch [3][]byte
@@ -373,10 +387,24 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 	}
 	if to != nil && m.state.keeps(is) && !(same && from != nil && from.same(*to, m.state.long)) {
 		to.whole = m.state.isSoon(to.from)
+		if m.brings && !to.whole && same && from != nil && table(is[0]) == wheelTable && from.sameTime(*to) {
+			m.now(func(s *dueState) { s.stale = true }, m.state.stale)
+			return nil
+		}
 		m.scratch[2] = to.appendValue(m.scratch[2][:0])
 		return batch.Set(is, m.scratch[2], nil)
 	}
 	return nil
+}
+
+// now changes the state of the index, unless it is so already.
+func (m *mover) now(change func(*dueState), already bool) {
+	if already {
+		return
+	}
+	state := *m.state
+	change(&state)
+	m.state, m.first = &state, true
 }
 
 // end writes the remaining changes of the index to the batch.

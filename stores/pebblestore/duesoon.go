@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
@@ -26,18 +27,21 @@ const (
 
 // isSoon reports whether the entry of a record that is due at that time gets all of it when
 // it is written.
-func (s *dueState) isSoon(from int64) bool {
-	if !s.long || len(s.mark) < 4 {
+func (s *dueState) isSoon(from int64) bool { return s.long && soonAt(s.mark, from) }
+
+// soonAt reports whether a time is soon at a mark.
+func soonAt(mark []byte, from int64) bool {
+	if len(mark) < 4 {
 		return false
 	}
-	hours := int64(bucket(from)) - int64(binary.BigEndian.Uint32(s.mark))
+	hours := int64(bucket(from)) - int64(binary.BigEndian.Uint32(mark))
 	return hours >= -soonHours && hours < soonHours
 }
 
 // dueSoon returns the keys in the wheel of what a batch brings, in the order of records: what is due
 // soonest, lies between lower and upper, and has an entry without all of its record.
 func (s *crawlStore) dueSoon(ctx context.Context, b crawldb.Batch, lower, upper []byte, state *dueState) ([][]byte, error) {
-	if b.Tokens != nil || len(b.URLs) < s.farKeys || !state.whole || len(state.mark) < 4 {
+	if len(state.mark) < 4 {
 		return nil, nil
 	}
 	most := len(b.URLs) / bringOne
@@ -128,10 +132,69 @@ func (m *mover) whole(batch changes, place []byte, d *crawldb.Datum) error {
 	if m.scratch[2] = e.appendValue(m.scratch[2][:0]); len(m.scratch[2]) <= short {
 		return nil // it is too long
 	}
-	if !m.state.long {
-		state := *m.state
-		state.long = true
-		m.state, m.first = &state, true
-	}
+	m.now(func(s *dueState) { s.long = true }, m.state.long)
 	return batch.Set(place, m.scratch[2], nil)
+}
+
+// dueRecords are the records of what becomes due, whose entries may lack what they need in
+// the ready table. Nil is for an index whose entries lack nothing.
+type dueRecords struct {
+	s    *crawlStore
+	next *dueState // the state that the step leads to
+	mark []byte    // that of the last step
+	at   cursor
+	keys crawldb.Keys
+	key  []byte
+	enc  []byte
+}
+
+// dueRecords returns the records of entries of the wheel, which are in the order of records.
+// mark is where the last step leads to, next what this one does.
+func (s *crawlStore) dueRecords(st *step, due []change, next *dueState, mark []byte) (*dueRecords, error) {
+	if !next.stale {
+		return nil, nil
+	}
+	lower, upper := crawlTable.key(string(st.key(due[0]))), crawlTable.key(string(st.key(due[len(due)-1])))
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: append(bytes.Clone(upper), 0)})
+	if err != nil {
+		return nil, s.db.outcome("due index", err)
+	}
+	r := &dueRecords{s: s, next: next, mark: mark, at: cursor{it: it, last: upper}}
+	if r.at.apart, err = s.apart(lower, upper, len(due)); err != nil {
+		return nil, errors.Join(err, it.Close())
+	}
+	return r, nil
+}
+
+func (r *dueRecords) close() {
+	if r != nil {
+		r.at.it.Close()
+	}
+}
+
+// complete returns the change that sets an entry, with the priority that its record has now, and with
+// all of the record if it has become due within a day. What became due before, during months without a
+// selection perhaps, need not be selected soon either. What is damaged stays as it is: whoever needs it says so.
+func (r *dueRecords) complete(st *step, c change) (change, error) {
+	var e entry
+	if r == nil || e.decode(st.valueOf(c)) != nil || len(e.rest) > 0 {
+		return c, nil
+	}
+	r.key = append(append(r.key[:0], byte(crawlTable)), st.key(c)...)
+	stored, err := r.at.find(r.key)
+	if err = r.s.db.outcome("crawl db", err); err != nil && !errors.Is(err, ErrDamaged) {
+		return c, err
+	}
+	var d crawldb.Datum
+	if err != nil || stored == nil || r.s.decode(&d, &r.keys, r.key[1:], stored, nil) != nil || entryOf(&d).from != e.from {
+		return c, nil
+	}
+	is := entryOf(&d)
+	is.whole = soonAt(r.mark, is.from)
+	if r.enc = is.appendValue(r.enc[:0]); len(r.enc)-len(is.appendHead(nil)) > restMost {
+		r.next.long = true
+	}
+	whole := st.change(nil, r.enc, int32(len(r.enc)))
+	whole.key, whole.klen = c.key, c.klen
+	return whole, nil
 }

@@ -337,14 +337,14 @@ func (w *dueWalk) tellNext(ctx context.Context) error {
 // already recorded need not be read.
 func (w *dueWalk) firstOfWheel(ctx context.Context) error {
 	lower := wheelTable.key(string(w.s.due.state.Load().mark))
-	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) bool {
+	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) (bool, error) {
 		if w.next.key != nil && bucket(e.from) > bucket(w.next.from) {
-			return false
+			return false, nil
 		}
 		if !w.shows(e, end, leased) {
 			w.later(e, key[wheelPrefix:], end)
 		}
-		return true
+		return true, nil
 	})
 }
 
@@ -391,7 +391,7 @@ func (w *dueWalk) firstLease(ctx context.Context) error {
 // wheel calls each with the entries of the wheel from lower to upper, until it
 // returns false. The keys are those of the table, and valid for the call only; end
 // is the end of the record's lease.
-func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e entry, key []byte, end int64, leased bool) bool) error {
+func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e entry, key []byte, end int64, leased bool) (more bool, err error)) error {
 	d := w.s.db
 	if err := d.enter(ctx, &w.s.view); err != nil {
 		return err
@@ -423,7 +423,9 @@ func (w *dueWalk) wheel(ctx context.Context, lower, upper []byte, each func(e en
 		if err != nil {
 			return err
 		}
-		if !each(e, it.Key(), end, leased) {
+		if more, err := each(e, it.Key(), end, leased); err != nil {
+			return err
+		} else if !more {
 			break
 		}
 	}
@@ -538,21 +540,74 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 		return nil
 	}
 	w.hosts.yes = false
-	l := &w.side
+	stale := w.s.due.state.Load().stale
+	if stale && to < math.MaxUint32 && to-from > soonHours {
+		return w.scanWheel(ctx, to)
+	}
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
-	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) bool {
-		e.rest = nil // valid only during the call
-		h := hint{entry: e, level: level(e.priority), key: key[wheelPrefix:]}
-		if !w.shows(e, end, leased) || w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || l.last != nil && h.compare(*l.last) <= 0 {
-			return true
+	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) (bool, error) {
+		if !w.shows(e, end, leased) || w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
+			return true, nil
 		}
-		if w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
-			return true
+		if stale && len(e.rest) == 0 {
+			var d crawldb.Datum
+			record, err := get(w.s.db.db, crawlTable.key(string(key[wheelPrefix:])))
+			if err = w.s.db.outcome("crawl db", err); err == nil && record != nil {
+				err = w.s.decode(&d, &w.keys, key[wheelPrefix:], record, nil)
+			}
+			if err != nil || record == nil {
+				return err == nil, err
+			}
+			e.priority = d.Priority
 		}
-		l.offer(h, w.s.due.side)
-		return true
+		w.offerSide(e, key[wheelPrefix:])
+		return true, nil
 	})
+}
+
+// scanWheel is readWheel, from the mark on, by a scan of the records, which costs less than
+// a read for each entry of many hours.
+func (w *dueWalk) scanWheel(ctx context.Context, to uint32) error {
+	d := w.s.db
+	if err := d.enter(ctx, &w.s.view); err != nil {
+		return err
+	}
+	defer d.leave()
+	it, err := d.db.NewIter(crawlTable.all())
+	if err != nil {
+		return d.outcome("due index", err)
+	}
+	defer it.Close()
+	leases := leaseView{s: w.s, it: it}
+	defer leases.close()
+	mark := w.s.due.state.Load().mark
+	var r crawldb.Datum
+	var place []byte
+	return w.s.each(ctx, it, func(key, value []byte) error {
+		if err := w.s.decode(&r, &w.keys, key[1:], value, nil); err != nil {
+			return err
+		}
+		e := entryOf(&r)
+		if place = e.appendKey(place[:0], mark, key[1:]); table(place[0]) != wheelTable || bucket(e.from) >= to {
+			return nil
+		}
+		end, leased, err := leases.find(key[1:])
+		if err == nil && w.shows(e, end, leased) && (w.q.Want == nil || w.hosts.wants(key, 1, w.q.Want)) {
+			w.offerSide(e, key[1:])
+		}
+		return err
+	})
+}
+
+// offerSide adds an entry to the list, if it belongs there.
+func (w *dueWalk) offerSide(e entry, key []byte) {
+	e.rest, e.of = nil, nil // valid only during the call
+	h := hint{entry: e, level: level(e.priority), key: key}
+	if w.q.MinPriority > 0 && !(e.priority >= w.q.MinPriority) || w.side.last != nil && h.compare(*w.side.last) <= 0 {
+		return
+	}
+	w.side.offer(h, w.s.due.side)
 }
 
 // offer adds a hint, if it is among the best so many.
