@@ -295,8 +295,9 @@ func (s *crawlStore) ripe(ctx context.Context, st *step, old *dueState, mark []b
 	state := *old
 	next, state.mark = &state, mark
 	last, n := uint32(0), 0
+	more := 0 // bytes that may be added when entries are completed
 	for ok := it.First(); ok; ok = it.Next() {
-		if n == s.due.most || st.size() >= s.bulkStep {
+		if n == s.due.most || st.size()+more >= s.bulkStep {
 			next.mark = bytes.Clone(it.Key()[1:])
 			break
 		}
@@ -315,6 +316,9 @@ func (s *crawlStore) ripe(ctx context.Context, st *step, old *dueState, mark []b
 		}
 		if hour := bucket(e.from); len(hours) == 0 || hour != last {
 			hours, last = append(hours, nil), hour
+		}
+		if state.stale && len(e.rest) == 0 && soonAt(mark, e.from) {
+			more += wholeMost
 		}
 		h := &hours[len(hours)-1]
 		*h = append(*h, st.change(it.Key()[wheelPrefix:], value, int32(len(value))))
