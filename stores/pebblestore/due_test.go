@@ -165,6 +165,7 @@ func TestDueModel(t *testing.T) {
 				h.crawl.leases.most = r.IntN(60)
 			}
 			h.crawl.due.least, h.crawl.due.tails, h.crawl.due.side = int64(r.IntN(20)), r.IntN(100), 1+r.IntN(20)
+			h.crawl.due.anew = []uint64{0, anewBytes}[r.IntN(2)]
 			if r.IntN(3) == 0 {
 				if err := h.crawl.tryTrim(t.Context()); err != nil {
 					t.Fatal(err)

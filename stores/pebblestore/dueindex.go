@@ -28,12 +28,14 @@ type dueIndex struct {
 	moves atomic.Uint64
 	// tailed is how many records tours have read, see readTails.
 	tailed atomic.Int64
-	// late says that the mark is so far ahead of the clock that selections are slow.
+	// late says that the index must be built anew: because the mark is so far ahead of the
+	// clock that selections are slow, or for another reason.
 	late atomic.Bool
-	// These are stepSize, tooMany, sideSize, tourFrom, mostTails and trimLeast, except in
-	// tests; most is how many entries may mature at a time.
+	// These are stepSize, tooMany, sideSize, tourFrom, mostTails, trimLeast and anewBytes,
+	// except in tests; most is how many entries may mature at a time.
 	step, tooMany, side, tour, tails, most int
 	least                                  int64
+	anew                                   uint64
 }
 
 const (
@@ -47,13 +49,18 @@ const (
 	tooMany  = 1 << 17
 	tooLate  = 24
 	seekFrom = 8 // steps over the entries of a host before they are skipped
+	// If more than one in anewShare bytes of the wheel becomes due at once, and more than
+	// anewBytes, because nothing was selected for long, building the index anew costs less
+	// than a read for each entry that has no priority.
+	anewShare = 4
+	anewBytes = 8 << 20
 )
 
 // loadDue reads the state of the index, or sets one. If a store has records but no index,
 // its first selection builds it.
 func (s *crawlStore) loadDue() error {
 	s.due.step, s.due.tooMany, s.due.side, s.due.tour, s.due.most = stepSize, tooMany, sideSize, tourFrom, math.MaxInt
-	s.due.tails, s.due.least = mostTails, trimLeast
+	s.due.tails, s.due.least, s.due.anew = mostTails, trimLeast, anewBytes
 	b, err := get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
@@ -113,10 +120,17 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 func (s *crawlStore) step(ctx context.Context, clock int64) (tables bool, err error) {
 	old, mark := s.due.state.Load(), markOf(bucket(clock))
 	if !s.due.late.Load() && old.whole {
-		if bytes.Compare(old.mark, mark) < 0 {
+		if bytes.Compare(old.mark, mark) >= 0 {
+			return false, nil
+		}
+		anew, err := s.ripeAnew(old, mark)
+		if err != nil {
+			return false, err
+		}
+		if !anew {
 			return s.mature(ctx, old, mark)
 		}
-		return false, nil
+		s.due.late.Store(true)
 	}
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
@@ -138,6 +152,19 @@ func (s *crawlStore) step(ctx context.Context, clock int64) (tables bool, err er
 		s.due.late.Store(false)
 	}
 	return false, nil
+}
+
+// ripeAnew reports whether so much becomes due that the index is better built anew.
+func (s *crawlStore) ripeAnew(old *dueState, mark []byte) (bool, error) {
+	if !old.stale {
+		return false, nil
+	}
+	due, err := s.db.db.EstimateDiskUsage(wheelTable.key(string(old.mark)), wheelTable.key(string(mark)))
+	if err != nil || due <= s.due.anew {
+		return false, s.db.outcome("due index", err)
+	}
+	all, err := s.db.db.EstimateDiskUsage([]byte{byte(wheelTable)}, []byte{byte(wheelTable) + 1})
+	return due > all/anewShare, s.db.outcome("due index", err)
 }
 
 // commitDue commits a batch together with the new state of the index.

@@ -346,6 +346,56 @@ func TestMaturePassesDamage(t *testing.T) {
 	}
 }
 
+// If much becomes due at once the index is built anew, without old priorities, and otherwise not.
+func TestMuchThatBecomesDueIsBuiltAnew(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(db *DB)
+		to      time.Time
+		anew    bool
+	}{
+		"all of it":                        {to: dueEpoch.AddDate(0, 3, 0), anew: true},
+		"a few hours":                      {to: dueEpoch.AddDate(0, 2, 0).Add(5 * time.Hour)},
+		"more than a fourth":               {to: dueEpoch.AddDate(0, 2, 0).Add(60 * time.Hour), anew: true},
+		"little, all of it":                {prepare: func(db *DB) { db.crawl.due.anew = 1 << 20 }, to: dueEpoch.AddDate(0, 3, 0)},
+		"an index that has all priorities": {prepare: func(db *DB) { setState(db, func(s *dueState) { s.stale = false }) }, to: dueEpoch.AddDate(0, 3, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, _ := staleStore(t, 12_000) // 200 hours
+			if err := db.crawl.prepare(t.Context(), dueEpoch.AddDate(0, 2, 0).Add(-time.Hour).UnixMilli()); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			db.crawl.due.anew = 0
+			if test.prepare != nil {
+				test.prepare(db)
+			}
+			if err := db.crawl.prepare(t.Context(), test.to.UnixMilli()); err != nil {
+				t.Fatal(err)
+			}
+			state := db.crawl.due.state.Load()
+			if anew := !state.long && !state.stale; anew != test.anew || db.crawl.due.late.Load() {
+				t.Errorf("the state is %+v, late: %t", state, db.crawl.due.late.Load())
+			}
+			if name == "an index that has all priorities" {
+				return // which it has not
+			}
+			sameAsScan(t, db, crawldb.DueQuery{Now: test.to})
+			if err := db.CheckIndex(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// setState changes the state in memory.
+func setState(db *DB, change func(*dueState)) {
+	state := *db.crawl.due.state.Load()
+	change(&state)
+	db.crawl.due.state.Store(&state)
+}
+
 func encodedAt(t *testing.T, at time.Time) []byte {
 	t.Helper()
 	b, err := appendRecord(nil, &crawldb.Datum{Status: crawldb.Fetched, FetchTime: at})
