@@ -103,8 +103,8 @@ func (s *crawlStore) tryTrim(ctx context.Context) error {
 	var size [3]uint64
 	for i, t := range [...]table{readyTable, crawlTable, tallyTable} {
 		var err error
-		if size[i], err = s.db.db.EstimateDiskUsage([]byte{byte(t)}, []byte{byte(t) + 1}); err != nil {
-			return s.db.outcome("due index", err)
+		if size[i], err = s.sizeOf(t); err != nil {
+			return err
 		}
 	}
 	// Most records are not due, or not in it; or hosts have so few that a look at one costs
@@ -129,6 +129,12 @@ func (s *crawlStore) tryTrim(ctx context.Context) error {
 	st.cleared = pebble.KeyRange{Start: belowKey(depth), End: belowKey(lastLevel)}
 	_, err = s.putState(ctx, &st, &next, 0)
 	return err
+}
+
+// sizeOf returns about how many bytes a table takes in files of the engine.
+func (s *crawlStore) sizeOf(t table) (uint64, error) {
+	size, err := s.db.db.EstimateDiskUsage([]byte{byte(t)}, []byte{byte(t) + 1})
+	return size, s.db.outcome("due index", err)
 }
 
 // putState writes a step that changes the state of the index, as writeStep does.

@@ -254,23 +254,21 @@ const (
 
 func (s *dueState) append(dst []byte) []byte {
 	trimmed := s.out > 0 || s.least > 0 || s.long || s.stale
-	var flags byte
+	version, flags := byte(stateVersion), byte(0)
 	if s.whole {
 		flags |= wholeFlag
 	}
 	switch {
 	case s.stale:
-		if s.long {
+		if version = staleState; s.long {
 			flags |= longFlag
 		}
-		dst = append(dst, staleState, flags)
 	case s.long:
-		dst = append(dst, longState, flags)
+		version = longState
 	case trimmed:
-		dst = append(dst, trimmedState, flags)
-	default:
-		dst = append(dst, stateVersion, flags)
+		version = trimmedState
 	}
+	dst = append(dst, version, flags)
 	dst = binary.AppendUvarint(dst, uint64(len(s.mark)))
 	dst = append(dst, s.mark...)
 	if trimmed {

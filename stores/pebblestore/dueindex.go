@@ -163,8 +163,8 @@ func (s *crawlStore) ripeAnew(old *dueState, mark []byte) (bool, error) {
 	if err != nil || due <= s.due.anew {
 		return false, s.db.outcome("due index", err)
 	}
-	all, err := s.db.db.EstimateDiskUsage([]byte{byte(wheelTable)}, []byte{byte(wheelTable) + 1})
-	return due > all/anewShare, s.db.outcome("due index", err)
+	all, err := s.sizeOf(wheelTable)
+	return due > all/anewShare, err
 }
 
 // commitDue commits a batch together with the new state of the index.

@@ -186,10 +186,13 @@ func (r *dueRecords) complete(st *step, c change) (change, error) {
 		return c, err
 	}
 	var d crawldb.Datum
-	if err != nil || stored == nil || r.s.decode(&d, &r.keys, r.key[1:], stored, nil) != nil || entryOf(&d).from != e.from {
+	if err != nil || stored == nil || r.s.decode(&d, &r.keys, r.key[1:], stored, nil) != nil {
 		return c, nil
 	}
 	is := entryOf(&d)
+	if is.from != e.from {
+		return c, nil
+	}
 	is.whole = soonAt(r.mark, is.from)
 	if r.enc = is.appendValue(r.enc[:0]); len(r.enc)-len(is.appendHead(nil)) > restMost {
 		r.next.long = true

@@ -50,13 +50,13 @@ const (
 	// reads look into one more table than with two tables and one more level.
 	compactL0 = 8 // half of which is the number of tables
 	baseBytes = 256 << 20
+	// Or until there are this many tables, each of which may be a sublevel.
+	compactTables = 128
 	// A third level begins when the last is this many times as large as the one before
 	// it may be, which is from 6 GiB on. The engine's own ratio of 10 begins it at 2.6 GiB,
 	// with a tenth of that: less than a large update writes, all of which is then written
 	// once more on its way.
 	levelRatio = 25
-	// Or until there are this many tables, each of which may be a sublevel.
-	compactTables = 128
 	// The manifest grows with every table that is made or removed, and is started anew
 	// when it is this long and has more changes than there are tables.
 	manifestBytes = 256 << 10
