@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,61 @@ func TestPopulation(t *testing.T) {
 	if most < n/12 {
 		t.Errorf("the largest host has %d of %d URLs", most, n)
 	}
+}
+
+func TestLinks(t *testing.T) {
+	p := newPopulation(300_000, time.Time{})
+	r := rand.New(rand.NewPCG(1, 2))
+	l := &linker{p: p, r: r}
+	const pages, each = 2000, 60
+	seen := map[string]bool{}
+	var own, known, outside int
+	for range pages {
+		from := p.url(r.IntN(p.n))
+		host, err := hostOf(from)
+		if err != nil || crawldb.Host(pageURL(host, 0)) != crawldb.Host(from) {
+			t.Fatalf("%q is on host %d, %v", from, host, err)
+		}
+		for range each {
+			to := l.link(host)
+			at, err := hostOf(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at == host {
+				own++
+			}
+			if seen[to] {
+				known++
+			}
+			seen[to] = true
+			if i := strings.LastIndexByte(to, '/'); to != pageURL(at, atoi(t, to[i+1:i+9])) || atoi(t, to[i+1:i+9]) >= p.first[at+1]-p.first[at] {
+				outside++
+			}
+		}
+	}
+	// 55 % of two thirds, and some of the others by chance: the largest host has 8 %.
+	for _, c := range []struct {
+		what        string
+		n           int
+		least, most float64
+	}{{"on the host of the page", own, .36, .48}, {"linked to before", known, .45, .60}, {"outside of the population", outside, .12, .18}} {
+		if share := float64(c.n) / (pages * each); share < c.least || share > c.most {
+			t.Errorf("%.3f of all links are %s", share, c.what)
+		}
+	}
+	if _, err := hostOf("https://www.example/"); err == nil {
+		t.Error("a host of another URL")
+	}
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // The crawl db is measured in a process that collects as the command does.

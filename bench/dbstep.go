@@ -333,11 +333,14 @@ func visit(ctx context.Context, s segment.Store, name string, p *population, l *
 			}
 			v := segment.Visit{URL: d.URL, Time: p.now, Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}, ContentType: "text/html", ETag: fmt.Sprintf("\"%x\"", signature[:8]), Bytes: 10_000}
 			parse, parsed := segment.Parse{URL: d.URL, Signature: signature}, segment.Data{URL: d.URL}
-			from := l.r.IntN(p.n)
+			host, err := hostOf(d.URL)
+			if err != nil {
+				return 0, err
+			}
 			given := scoring.Cash(&d) / float64(n)
 			seen := map[string]bool{d.URL: true}
 			for range n {
-				to := l.link(from)
+				to := l.link(host)
 				if seen[to] {
 					continue
 				}

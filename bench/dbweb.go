@@ -79,6 +79,14 @@ func pageURL(host, page int) string {
 	return fmt.Sprintf("https://www.site%06d.example/section-%04d/%08d-%s.html", host, page/5000, page, words[:length])
 }
 
+// hostOf is the host of a URL that pageURL made.
+func hostOf(url string) (host int, err error) {
+	if _, err = fmt.Sscanf(url, "https://www.site%d.example/", &host); err != nil {
+		err = fmt.Errorf("the host of %q: %w", url, err)
+	}
+	return host, err
+}
+
 // datum makes the record of a URL: a share of due has not been fetched and is due;
 // the others have been, within the last 30 days, and have what a fetch leaves.
 func (p *population) datum(r *rand.Rand, due float64) *crawldb.Datum {
@@ -107,13 +115,13 @@ type linker struct {
 	added  int
 }
 
-func (l *linker) link(from int) string {
+// link makes one of a page of a host.
+func (l *linker) link(host int) string {
 	if len(l.before) > 100 && l.r.Float64() < 0.45 {
 		return l.before[l.r.IntN(len(l.before))].url()
 	}
 	to := l.r.IntN(l.p.n)
 	if l.r.Float64() < 2./3 {
-		host := l.p.host(from)
 		to = l.p.first[host] + l.r.IntN(l.p.first[host+1]-l.p.first[host])
 	}
 	at := l.p.place(to)
