@@ -104,15 +104,12 @@ func (w *walker) bring() error {
 		}
 		key := crawlTable.key(string(place[wheelPrefix:]))
 		stored, err := w.at.find(key)
-		if err != nil {
-			return w.s.db.outcome("crawl db", err)
-		}
-		if stored == nil {
-			continue // the index is damaged, as CheckIndex says
+		if err = w.s.db.outcome("crawl db", err); err != nil && !errors.Is(err, ErrDamaged) {
+			return err
 		}
 		var d crawldb.Datum
-		if w.s.decode(&d, &w.keys, key[1:], stored, nil) != nil {
-			continue // whoever needs it says so
+		if err != nil || stored == nil || w.s.decode(&d, &w.keys, key[1:], stored, nil) != nil {
+			continue // whoever needs it says so; without a record the index is damaged, as CheckIndex says
 		}
 		if err := w.index.whole(w.batch, place, &d); err != nil {
 			return err

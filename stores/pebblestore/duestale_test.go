@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -343,6 +347,124 @@ func TestMaturePassesDamage(t *testing.T) {
 		if !told || err != nil {
 			t.Errorf("%s: nobody says so: %v", name, err)
 		}
+	}
+}
+
+// spoil damages a block of records, and returns the store opened again and the URLs whose
+// records cannot be read any more.
+func spoil(t *testing.T, db *DB, urls []string) (again *DB, lost []string) {
+	t.Helper()
+	if err := db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	levels, err := db.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file pebble.SSTableInfo
+	for _, tables := range levels {
+		for _, f := range tables {
+			if table(f.Smallest.UserKey[0]) == crawlTable && f.Size > file.Size {
+				file = f
+			}
+		}
+	}
+	dir, path := db.dir, filepath.Join(db.path, fmt.Sprintf("%06d.sst", file.FileNum))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/24] ^= 1 // records come first, and those before have what is due soon
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err = Open(dir, small()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { again.Close() })
+	for _, u := range urls {
+		if _, err := again.Crawl().Get(t.Context(), u); errors.Is(err, ErrDamaged) {
+			lost = append(lost, u)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lost) < 10 || len(lost) > len(urls)/20 {
+		t.Fatalf("%d of %d records cannot be read", len(lost), len(urls))
+	}
+	return again, lost
+}
+
+// A block of records that cannot be read costs the pages whose records are in it their new
+// priorities, and no other page anything.
+func TestMaturePassesDamagedBlocks(t *testing.T) {
+	for _, anew := range []uint64{math.MaxUint64} {
+		db, urls := staleStore(t, 12_000)
+		now := dueEpoch.AddDate(0, 3, 0)
+		want := map[string]float32{}
+		for c, err := range crawldb.DueByScan(t.Context(), db.Crawl(), crawldb.DueQuery{Now: now}, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[c.URL] = c.Priority
+		}
+		db, lost := spoil(t, db, urls)
+		db.crawl.due.anew = anew
+		got := map[string]bool{}
+		for c, err := range crawldb.Due(t.Context(), db.Crawl(), crawldb.DueQuery{Now: now}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, found := slices.BinarySearchFunc(lost, c.URL, crawldb.Compare); !found && c.Priority != want[c.URL] {
+				t.Fatalf("%s has priority %g, want %g", c.URL, c.Priority, want[c.URL])
+			}
+			if got[c.URL] {
+				t.Fatalf("%s is yielded twice", c.URL)
+			}
+			got[c.URL] = true
+		}
+		if len(got) != len(want) {
+			t.Errorf("%d of %d candidates", len(got), len(want))
+		}
+		if _, err := db.crawl.countLevels(t.Context()); err != nil {
+			t.Error(err)
+		}
+		told := 0
+		err := db.crawl.checkDue(t.Context(), func(error) { told++ })
+		if told == 0 && err == nil {
+			t.Error("nobody says so")
+		}
+	}
+}
+
+// An update passes records that cannot be read, and fails if it changes one of them.
+func TestUpdatesPassDamagedBlocks(t *testing.T) {
+	db, urls := soonStore(t, 12_000)
+	db, lost := spoil(t, db, urls)
+	b := crawldb.Batch{Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return later(i, old), nil }}
+	for i, u := range urls {
+		if _, found := slices.BinarySearchFunc(lost, u, crawldb.Compare); i%10 > 0 && !found {
+			b.URLs = append(b.URLs, u)
+		}
+	}
+	updateAll(t, db, b)
+	soon := 0
+	for i, u := range urls[:soonHours*60] {
+		if _, found := slices.BinarySearchFunc(lost, u, crawldb.Compare); i%10 == 0 && !found {
+			soon++
+		}
+	}
+	if whole, _ := wholeEntries(t, db); whole < soon-1 || soon == soonHours*6 {
+		t.Errorf("%d entries were brought of %d that are due soon and can be read", whole, soon)
+	}
+	at, _ := slices.BinarySearchFunc(b.URLs, lost[1], crawldb.Compare)
+	b.URLs = slices.Insert(b.URLs, at, lost[1])
+	err := crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) })
+	if !errors.Is(err, ErrDamaged) {
+		t.Errorf("an update of a record that cannot be read: %v", err)
 	}
 }
 

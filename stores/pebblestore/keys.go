@@ -251,7 +251,9 @@ func (c *cursor) find(key []byte) ([]byte, error) {
 		}
 		steps--
 	}
-	if !c.started || ok && is < 0 {
+	// What cannot be read between two keys, or was to be read for the one before, says
+	// nothing of this one.
+	if !c.started || ok && is < 0 || !ok && c.it.Error() != nil {
 		c.started = true
 		c.misses++
 		if ok = c.it.SeekGE(key); ok {
