@@ -213,10 +213,14 @@ func TestDueModel(t *testing.T) {
 			case n == 9 && r.IntN(2) == 0: // a selection that ends before it has begun
 				s, to := &h.crawl, clock.Add(time.Duration(r.IntN(50))*time.Hour)
 				s.due.step, s.due.most, s.bulkStep = 1+r.IntN(20), 1+r.IntN(20), 1+r.IntN(2000)
+				anew, err := s.ripeAnew(t.Context(), markOf(bucket(to.UnixMilli())))
+				if err != nil {
+					t.Fatal(err)
+				}
 				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
 					t.Fatal(err)
 				}
-				_, err := s.step(t.Context(), to.UnixMilli())
+				_, err = s.step(t.Context(), to.UnixMilli(), anew)
 				s.db.give(s.turn)
 				if err != nil {
 					t.Fatal(err)

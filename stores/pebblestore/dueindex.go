@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -49,10 +50,10 @@ const (
 	tooMany  = 1 << 17
 	tooLate  = 24
 	seekFrom = 8 // steps over the entries of a host before they are skipped
-	// If more than one in anewShare bytes of the wheel becomes due at once, and more than
+	// If more than one in anewShare bytes of all entries becomes due at once, and more than
 	// anewBytes, because nothing was selected for long, building the index anew costs less
-	// than a read for each entry that has no priority.
-	anewShare = 4
+	// than a read for each entry that has no priority: half as much for each record.
+	anewShare = 2
 	anewBytes = 8 << 20
 )
 
@@ -86,6 +87,10 @@ func (s *crawlStore) loadDue() error {
 // ms, and makes sure that leases are known. It lets updates take turns in
 // between.
 func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
+	anew, err := s.ripeAnew(ctx, markOf(bucket(clock)))
+	if err != nil {
+		return err
+	}
 	for tables := 0; ; {
 		state := s.due.state.Load()
 		moved := state.whole && !s.due.late.Load() && bytes.Compare(state.mark, markOf(bucket(clock))) >= 0
@@ -99,14 +104,12 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 		if err := s.db.take(ctx, &s.view, s.turn); err != nil {
 			return err
 		}
-		var err error
 		if moved {
 			err = s.readLeases(ctx)
 		} else {
-			var matured bool
-			if matured, err = s.step(ctx, clock); matured {
-				tables++
-			}
+			var written int
+			written, err = s.step(ctx, clock, anew)
+			tables += written
 		}
 		s.db.give(s.turn)
 		if err != nil {
@@ -115,56 +118,104 @@ func (s *crawlStore) prepare(ctx context.Context, clock int64) error {
 	}
 }
 
-// step does part of the work of prepare, and reports whether it has written tables of what
-// became due. The caller has the turn.
-func (s *crawlStore) step(ctx context.Context, clock int64) (tables bool, err error) {
+// step does part of the work of prepare, and returns how often tables of what has become due
+// were written. The caller has the turn. anew says that it is better to build the index anew
+// than to move that much.
+func (s *crawlStore) step(ctx context.Context, clock int64, anew bool) (tables int, err error) {
 	old, mark := s.due.state.Load(), markOf(bucket(clock))
 	if !s.due.late.Load() && old.whole {
 		if bytes.Compare(old.mark, mark) >= 0 {
-			return false, nil
+			return 0, nil
 		}
-		anew, err := s.ripeAnew(old, mark)
-		if err != nil {
-			return false, err
+		if !anew || !old.stale {
+			wrote, err := s.mature(ctx, old, mark)
+			if wrote {
+				tables = 1
+			}
+			return tables, err
 		}
-		if !anew {
-			return s.mature(ctx, old, mark)
-		}
-		s.due.late.Store(true)
 	}
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
 	var next *dueState
-	if s.due.late.Load() {
+	if s.due.late.Load() || old.whole {
 		next, err = s.clear(batch, mark)
 	} else {
 		next, err = s.build(ctx, batch, old, mark)
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	s.due.moves.Add(1)
 	defer s.due.moves.Add(1)
 	if err := s.commitDue(ctx, batch, next); err != nil {
-		return false, err
+		return 0, err
 	}
-	if !next.whole && next.built == nil { // it was cleared
+	if next.whole {
+		return tidyHours, nil // no less than so much that becomes due
+	}
+	if next.built == nil { // it was cleared
 		s.due.late.Store(false)
 	}
-	return false, nil
+	return 0, nil
 }
 
-// ripeAnew reports whether so much becomes due that the index is better built anew.
-func (s *crawlStore) ripeAnew(old *dueState, mark []byte) (bool, error) {
-	if !old.stale {
+// ripeAnew reports whether so much becomes due that the index is better built anew. It does
+// not have the turn, as it may take as long as a scan.
+func (s *crawlStore) ripeAnew(ctx context.Context, mark []byte) (bool, error) {
+	if err := s.db.enter(ctx, &s.view); err != nil {
+		return false, err
+	}
+	defer s.db.leave()
+	state := s.due.state.Load()
+	if !state.stale || s.db.readOnly || bytes.Compare(state.mark, mark) >= 0 {
 		return false, nil
 	}
-	due, err := s.db.db.EstimateDiskUsage(wheelTable.key(string(old.mark)), wheelTable.key(string(mark)))
+	due, err := s.db.db.EstimateDiskUsage(wheelTable.key(string(state.mark)), wheelTable.key(string(mark)))
 	if err != nil || due <= s.due.anew {
 		return false, s.db.outcome("due index", err)
 	}
-	all, err := s.sizeOf(wheelTable)
-	return due > all/anewShare, err
+	var all uint64
+	for _, t := range [...]table{wheelTable, readyTable} {
+		size, err := s.sizeOf(t)
+		if err != nil {
+			return false, err
+		}
+		all += size
+	}
+	if due <= all/anewShare {
+		return false, nil
+	}
+	// An index that is cleared and cannot be built is none. To move what becomes due needs
+	// no records that cannot be read.
+	err = s.readable(ctx)
+	if errors.Is(err, ErrDamaged) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// readable returns an error if a record or a lease cannot be read.
+func (s *crawlStore) readable(ctx context.Context) error {
+	it, err := s.db.db.NewIter(crawlTable.all())
+	if err != nil {
+		return s.db.outcome("crawl db", err)
+	}
+	defer it.Close()
+	leases, err := leasesBeside(it)
+	if err != nil {
+		return s.db.outcome("crawl db", err)
+	}
+	defer leases.close()
+	var keys crawldb.Keys
+	var d crawldb.Datum
+	return s.each(ctx, it, func(key, value []byte) error {
+		lease, err := leases.find(key)
+		if err != nil {
+			return s.db.outcome("crawl db", err)
+		}
+		return s.decode(&d, &keys, key[1:], value, lease)
+	})
 }
 
 // commitDue commits a batch together with the new state of the index.

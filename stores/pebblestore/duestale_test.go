@@ -401,7 +401,7 @@ func spoil(t *testing.T, db *DB, urls []string) (again *DB, lost []string) {
 // A block of records that cannot be read costs the pages whose records are in it their new
 // priorities, and no other page anything.
 func TestMaturePassesDamagedBlocks(t *testing.T) {
-	for _, anew := range []uint64{math.MaxUint64} {
+	for _, anew := range []uint64{math.MaxUint64, 0} {
 		db, urls := staleStore(t, 12_000)
 		now := dueEpoch.AddDate(0, 3, 0)
 		want := map[string]float32{}
@@ -475,9 +475,26 @@ func TestMuchThatBecomesDueIsBuiltAnew(t *testing.T) {
 		to      time.Time
 		anew    bool
 	}{
-		"all of it":                        {to: dueEpoch.AddDate(0, 3, 0), anew: true},
-		"a few hours":                      {to: dueEpoch.AddDate(0, 2, 0).Add(5 * time.Hour)},
-		"more than a fourth":               {to: dueEpoch.AddDate(0, 2, 0).Add(60 * time.Hour), anew: true},
+		"all of it":          {to: dueEpoch.AddDate(0, 3, 0), anew: true},
+		"a few hours":        {to: dueEpoch.AddDate(0, 2, 0).Add(5 * time.Hour)},
+		"more than half":     {to: dueEpoch.AddDate(0, 2, 0).Add(120 * time.Hour), anew: true},
+		"more than a fourth": {to: dueEpoch.AddDate(0, 2, 0).Add(60 * time.Hour)},
+		"little beside what is due": {prepare: func(db *DB) {
+			backlog := crawldb.Batch{Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+				return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch}, nil
+			}}
+			for i := range 30_000 {
+				backlog.URLs = append(backlog.URLs, fmt.Sprintf("http://new.example/%d", 1e6+i))
+			}
+			if err := errors.Join(db.Crawl().Update(t.Context(), backlog), db.Compact(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}, to: dueEpoch.AddDate(0, 2, 0).Add(120 * time.Hour)},
+		"with a record that cannot be read": {prepare: func(db *DB) {
+			if err := db.db.Set(crawlTable.key(crawldb.Key("http://h050.example/05003")), []byte{255}, pebble.NoSync); err != nil {
+				t.Fatal(err)
+			}
+		}, to: dueEpoch.AddDate(0, 3, 0)},
 		"little, all of it":                {prepare: func(db *DB) { db.crawl.due.anew = 1 << 20 }, to: dueEpoch.AddDate(0, 3, 0)},
 		"an index that has all priorities": {prepare: func(db *DB) { setState(db, func(s *dueState) { s.stale = false }) }, to: dueEpoch.AddDate(0, 3, 0)},
 	} {
@@ -500,14 +517,92 @@ func TestMuchThatBecomesDueIsBuiltAnew(t *testing.T) {
 			if anew := !state.long && !state.stale; anew != test.anew || db.crawl.due.late.Load() {
 				t.Errorf("the state is %+v, late: %t", state, db.crawl.due.late.Load())
 			}
-			if name == "an index that has all priorities" {
+			switch name {
+			case "an index that has all priorities":
 				return // which it has not
+			case "with a record that cannot be read":
+				n := 0
+				for _, err := range crawldb.Due(t.Context(), db.Crawl(), crawldb.DueQuery{Now: test.to}) {
+					if n++; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n != 12_001 {
+					t.Errorf("%d candidates", n)
+				}
+				return
 			}
 			sameAsScan(t, db, crawldb.DueQuery{Now: test.to})
 			if err := db.CheckIndex(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Once the index is built anew it is trimmed and tidied, as behind much that has matured.
+func TestBuiltAnewIsMuch(t *testing.T) {
+	db, _ := staleStore(t, 12_000)
+	if err := db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db.crawl.due.anew, db.crawl.due.step = 0, 5000
+	clock := dueEpoch.AddDate(0, 3, 0).UnixMilli()
+	anew, err := db.crawl.ripeAnew(t.Context(), markOf(bucket(clock)))
+	if err != nil || !anew {
+		t.Fatal(anew, err)
+	}
+	var tables []int
+	for s := &db.crawl; len(tables) == 0 || !s.due.state.Load().whole; {
+		if err := db.take(t.Context(), &s.view, s.turn); err != nil {
+			t.Fatal(err)
+		}
+		n, err := s.step(t.Context(), clock, anew)
+		db.give(s.turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, n)
+	}
+	if want := []int{0, 0, 0, tidyHours}; !slices.Equal(tables, want) {
+		t.Errorf("the steps count %d, want %d", tables, want)
+	}
+}
+
+// A store that cannot be written answers about what is due as it did before it was asked
+// about what it cannot move.
+func TestReadOnlyIsNotBuiltAnew(t *testing.T) {
+	db, _ := staleStore(t, 2000)
+	dir := db.dir
+	if err := errors.Join(db.Compact(t.Context()), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := small()
+	o.ReadOnly = true
+	db, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.crawl.due.anew = 0
+	ask := func(now time.Time) (n int, err error) {
+		for _, err := range crawldb.Due(t.Context(), db.Crawl(), crawldb.DueQuery{Now: now}) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	}
+	soon := dueEpoch.Add(-time.Hour)
+	if n, err := ask(soon); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := ask(dueEpoch.AddDate(0, 3, 0)); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("what cannot be moved: %v", err)
+	}
+	if n, err := ask(soon); n != 1 || err != nil {
+		t.Errorf("then %d candidates, %v", n, err)
 	}
 }
 
