@@ -440,6 +440,42 @@ func TestMaturePassesDamagedBlocks(t *testing.T) {
 	}
 }
 
+// So do queries about what is not due yet.
+func TestQueriesPassDamagedBlocks(t *testing.T) {
+	for name, q := range map[string]crawldb.DueQuery{
+		"the next hours": {Now: dueEpoch.AddDate(0, 2, 2), Ahead: 20 * time.Hour},
+		"months ahead":   {Now: dueEpoch.AddDate(0, 2, -1), Ahead: 40 * 24 * time.Hour},
+		"of some hosts":  {Now: dueEpoch.AddDate(0, 2, -1), Ahead: 40 * 24 * time.Hour, Want: func(host string) bool { return host < "h015" }},
+		"beyond":         {Now: dueEpoch.AddDate(0, 0, 1), Beyond: dueEpoch.AddDate(0, 1, 0)},
+	} {
+		db, urls := staleStore(t, 12_000)
+		q.Now = q.Now.Add(11 * time.Hour)
+		want := map[string]float32{}
+		for c, err := range crawldb.DueByScan(t.Context(), db.Crawl(), q, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[c.URL] = c.Priority
+		}
+		db, lost := spoil(t, db, urls)
+		n, old := 0, 0
+		for c, err := range crawldb.Due(t.Context(), db.Crawl(), q) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			n++
+			if priority, found := want[c.URL]; !found {
+				t.Fatalf("%s: %s is yielded", name, c.URL)
+			} else if priority != c.Priority {
+				old++
+			}
+		}
+		if n != len(want) || old > len(lost) {
+			t.Errorf("%s: %d of %d candidates, %d of them with an old priority", name, n, len(want), old)
+		}
+	}
+}
+
 // An update passes records that cannot be read, and fails if it changes one of them.
 func TestUpdatesPassDamagedBlocks(t *testing.T) {
 	db, urls := soonStore(t, 12_000)

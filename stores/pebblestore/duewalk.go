@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -534,7 +535,8 @@ func (w *dueWalk) readSide(ctx context.Context) error {
 	return nil
 }
 
-// readWheel adds the matching entries of some buckets.
+// readWheel adds the matching entries of some buckets. The list is empty if they begin at
+// the mark.
 func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	if from >= to {
 		return nil
@@ -542,7 +544,11 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	w.hosts.yes = false
 	stale := w.s.due.state.Load().stale
 	if stale && to < math.MaxUint32 && to-from > soonHours {
-		return w.scanWheel(ctx, to)
+		if err := w.scanWheel(ctx, to); !errors.Is(err, ErrDamaged) {
+			return err
+		}
+		// Records that cannot be read cost their pages the new priorities, and the others a read each.
+		w.side.best, w.side.more, w.hosts.yes = w.side.best[:0], false, false
 	}
 	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
@@ -556,10 +562,13 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 			if err = w.s.db.outcome("crawl db", err); err == nil && record != nil {
 				err = w.s.decode(&d, &w.keys, key[wheelPrefix:], record, nil)
 			}
-			if err != nil || record == nil {
+			switch {
+			case errors.Is(err, ErrDamaged): // whoever needs it says so
+			case err != nil || record == nil:
 				return err == nil, err
+			default:
+				e.priority = d.Priority
 			}
-			e.priority = d.Priority
 		}
 		w.offerSide(e, key[wheelPrefix:])
 		return true, nil
