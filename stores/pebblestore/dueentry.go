@@ -230,6 +230,9 @@ type dueState struct {
 	// stale says that entries of the wheel without a rest may have a priority that their
 	// records had before.
 	stale bool
+	// foreign says that the index in the store is of another version, which an update
+	// must not leave as it is: who knows that version would take it for whole.
+	foreign bool
 }
 
 // has reports whether the index has the record of that key.
@@ -239,6 +242,7 @@ func (s *dueState) has(key []byte) bool { return s.whole || bytes.Compare(key, s
 // index that was never trimmed, has no long rests and no old priorities, is written as older
 // packages read it.
 const (
+	noVersion    = 0 // of one that nobody may use
 	stateVersion = 5
 	trimmedState = 6 // of one that leaves out levels, or could not
 	longState    = 7 // of one that may have long rests, and may leave out levels
@@ -253,6 +257,9 @@ const (
 )
 
 func (s *dueState) append(dst []byte) []byte {
+	if s.foreign {
+		return append(dst, noVersion)
+	}
 	trimmed := s.out > 0 || s.least > 0 || s.long || s.stale
 	version, flags := byte(stateVersion), byte(0)
 	if s.whole {

@@ -72,7 +72,7 @@ func (s *crawlStore) loadDue() error {
 			return s.db.damaged("the state of", "the due index", err)
 		}
 		if !ok { // of another version: clear away what it left
-			state = &dueState{}
+			state = &dueState{foreign: true}
 			s.due.late.Store(true)
 		}
 		s.due.state.Store(state)
@@ -431,7 +431,10 @@ type mover struct {
 }
 
 // mover returns the mover of an update.
-func (s *crawlStore) mover() *mover { return &mover{state: s.due.state.Load()} }
+func (s *crawlStore) mover() *mover {
+	state := s.due.state.Load()
+	return &mover{state: state, first: state.foreign}
+}
 
 // move writes the change of a record's entry to the batch, part of it only at end; nil
 // means no entry. An index that has never been used begins at seen, about the time of the

@@ -642,6 +642,74 @@ func TestReadOnlyIsNotBuiltAnew(t *testing.T) {
 	}
 }
 
+// An update of a store whose index is of another version leaves one that nobody takes for
+// whole, the package of that version included.
+func TestUpdatesOfForeignIndexes(t *testing.T) {
+	for name, change := range map[string]func(db *DB, b crawldb.Batch) error{
+		"a batch": func(db *DB, b crawldb.Batch) error { return db.Crawl().Update(t.Context(), b) },
+		"a bulk": func(db *DB, b crawldb.Batch) error {
+			return crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) })
+		},
+		"none": func(*DB, crawldb.Batch) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, urls := staleStore(t, 2000)
+			known, err := get(db.db, dueKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			foreign := append([]byte{staleState + 1}, known[1:]...)
+			if err := db.db.Set(dueKey, foreign, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+			db = reopened(t, db)
+			new := crawldb.Batch{URLs: []string{"http://new.example/"}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+				return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch}, nil
+			}}
+			if err := change(db, new); err != nil {
+				t.Fatal(err)
+			}
+			left, err := get(db.db, dueKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := len(urls) + 2
+			if name == "none" {
+				n--
+				if !bytes.Equal(left, foreign) {
+					t.Errorf("a state % x became % x", foreign, left)
+				}
+			} else if _, ok, err := parseState(left); ok || err != nil || left[0] >= stateVersion {
+				t.Errorf("a state % x of another version became % x", foreign, left)
+			}
+			db = reopened(t, db)
+			if got := sameAsScan(t, db, crawldb.DueQuery{Now: dueEpoch.AddDate(0, 3, 0)}); got != n {
+				t.Errorf("%d candidates, want %d", got, n)
+			}
+			if err := db.CheckIndex(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if state := db.crawl.due.state.Load(); !state.whole || state.foreign {
+				t.Errorf("the state is %+v", state)
+			}
+		})
+	}
+}
+
+// reopened closes a store and opens it again.
+func reopened(t *testing.T, db *DB) *DB {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(db.dir, small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { again.Close() })
+	return again
+}
+
 // setState changes the state in memory.
 func setState(db *DB, change func(*dueState)) {
 	state := *db.crawl.due.state.Load()
