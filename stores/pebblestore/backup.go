@@ -84,7 +84,7 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 		return err
 	}
 	defer d.give(d.backing)
-	ctx, stop := d.whileOpen(ctx, &v)
+	ctx, stop := d.whileOpen(ctx, &v, nil)
 	defer stop()
 	if _, err := d.under.Stat(filepath.Dir(filepath.Clean(newDir))); err != nil {
 		return err

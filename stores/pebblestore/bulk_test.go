@@ -214,13 +214,11 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 // TestEveryWriteOfBulkFails makes each write under an UpdateAll fail in turn: the error is
 // reported, nothing hangs, and what is left is exactly what the mark says.
 func TestEveryWriteOfBulkFails(t *testing.T) {
-	for _, once := range []bool{true, false} {
+	for i := range 2 * len(causes()) {
+		once, cause := i%2 == 0, causes()[i/2]
 		failed := 0
-		for at := int64(0); ; at++ {
-			if at > 40 { // the many appends to tables are alike
-				at += at / 12
-			}
-			b := &breaker{at: at, once: once, cause: syscall.ENOSPC, picks: writes}
+		for at := int64(0); ; at = after(at, 40) {
+			b := &breaker{at: at, once: once, cause: cause, picks: writes}
 			mem := vfs.NewCrashableMem()
 			o := inMemory(small(), errorfs.Wrap(mem, b))
 			o.MinFree = -1 // nobody waits for room
@@ -246,7 +244,7 @@ func TestEveryWriteOfBulkFails(t *testing.T) {
 				}
 				break
 			}
-			if !errors.Is(err, syscall.ENOSPC) {
+			if !errors.Is(err, cause) {
 				t.Errorf("write %d failed and UpdateAll said %v", at, err)
 			}
 			failed++

@@ -304,6 +304,13 @@ func (d *DB) listener() *pebble.EventListener {
 			if d.fence.failure() == nil && !errors.Is(err, pebble.ErrClosed) {
 				d.log.Error("pebblestore: background work failed", "dir", d.dir, "error", err)
 			}
+			d.pacer.rest()
+			d.trouble.tell(err)
+		},
+		CompactionEnd: func(i pebble.CompactionInfo) {
+			if i.Err == nil {
+				d.pacer.succeeded()
+			}
 		},
 		// Reading the place returns an error anyway; the default is Fatalf.
 		DataCorruption: func(i pebble.DataCorruptionInfo) {

@@ -177,17 +177,32 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 	}
 }
 
+// after returns what comes after an operation that was made to fail: the next one, or behind
+// the first so many not each, as appends to files are alike.
+func after(at, first int64) int64 {
+	if at++; at > first && !*long {
+		at += at / 12
+	}
+	return at
+}
+
+// causes are reasons for a write to fail.
+func causes() []error {
+	if *long {
+		return []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS}
+	}
+	return []error{syscall.ENOSPC}
+}
+
 // TestEveryWriteFails makes each write fail in turn, once or from then on. The process lives,
 // the error is reported, and nothing acknowledged is lost.
 func TestEveryWriteFails(t *testing.T) {
-	for _, once := range []bool{true, false} {
-		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) {
+	for i := range 2 * len(causes()) {
+		once, cause := i%2 == 0, causes()[i/2]
+		t.Run(fmt.Sprintf("once=%t, %v", once, cause), func(t *testing.T) {
 			failed := 0
-			for at := int64(0); ; at++ {
-				if at > 60 {
-					at += at / 12 // the many appends to the log are alike
-				}
-				b := &breaker{at: at, once: once, cause: syscall.ENOSPC, picks: writes}
+			for at := int64(0); ; at = after(at, 60) {
+				b := &breaker{at: at, once: once, cause: cause, picks: writes}
 				mem := vfs.NewCrashableMem()
 				o := inMemory(small(), errorfs.Wrap(mem, b))
 				o.MinFree = -1 // nobody waits for room
@@ -217,7 +232,7 @@ func TestEveryWriteFails(t *testing.T) {
 				}
 				if err == nil {
 					t.Errorf("write %d failed and nobody was told", at)
-				} else if !errors.Is(err, syscall.ENOSPC) {
+				} else if !errors.Is(err, cause) {
 					t.Errorf("write %d: %v", at, err)
 				}
 				failed++

@@ -104,11 +104,17 @@ func TestTablesCannotBeWritten(t *testing.T) {
 	tr.check(t, memPath, inMemory(small(), mem))
 }
 
-// TestEveryReadFails makes each read fail in turn, once. The error may be reported or not, but
-// nothing is lost and nothing is invented.
+// TestEveryReadFails makes each read fail in turn, once or from then on. The error may be
+// reported or not, but nothing is lost and nothing is invented.
 func TestEveryReadFails(t *testing.T) {
-	for at := int64(0); ; at += 1 + at/12 {
-		b := &breaker{at: at, once: true, cause: syscall.EIO, picks: reads}
+	for _, once := range []bool{true, false} {
+		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) { everyReadFails(t, once) })
+	}
+}
+
+func everyReadFails(t *testing.T, once bool) {
+	for at := int64(0); ; at = after(at, 0) {
+		b := &breaker{at: at, once: once, cause: syscall.EIO, picks: reads}
 		mem := vfs.NewMem()
 		var tr trial
 		db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, b)))

@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -20,7 +21,16 @@ type pacer struct {
 	closed  bool
 	refused bool // since the last grant: the engine waits, and does not ask again
 	grants  sync.WaitGroup
+	// After a failure the engine would try again at once, and for ever if a table cannot
+	// be read: the first pause, or that after a success, is leastRest, each other one twice as long.
+	resting *time.Timer // or nil
+	pause   time.Duration
 }
+
+const (
+	leastRest = time.Second
+	mostRest  = time.Minute
+)
 
 var _ pebble.CompactionScheduler = (*pacer)(nil)
 
@@ -35,6 +45,51 @@ func (p *pacer) hold(held bool) {
 	}
 }
 
+// rest is called when a compaction has failed. None starts for a while.
+func (p *pacer) rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.resting != nil {
+		return
+	}
+	p.pause = min(max(2*p.pause, leastRest), mostRest)
+	p.grants.Add(1)
+	var timer *time.Timer
+	timer = time.AfterFunc(p.pause, func() {
+		defer p.grants.Done()
+		p.mu.Lock()
+		if p.resting == timer {
+			p.resting = nil
+		}
+		p.mu.Unlock()
+		p.grant()
+	})
+	p.resting = timer
+}
+
+// rested ends the rest. The mutex must be held.
+func (p *pacer) rested() {
+	if p.resting != nil && p.resting.Stop() {
+		p.grants.Done()
+	}
+	p.resting = nil
+}
+
+// hurry is called when somebody waits for compactions.
+func (p *pacer) hurry() {
+	p.mu.Lock()
+	p.rested()
+	p.mu.Unlock()
+	p.grant()
+}
+
+// succeeded is called when a compaction has not failed.
+func (p *pacer) succeeded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause = 0
+}
+
 // Register is called when the engine is open, and Unregister when it is closed:
 // nothing is asked of it after that.
 func (p *pacer) Register(_ int, db pebble.DBForCompaction) {
@@ -46,6 +101,7 @@ func (p *pacer) Register(_ int, db pebble.DBForCompaction) {
 func (p *pacer) Unregister() {
 	p.mu.Lock()
 	p.closed = true
+	p.rested()
 	p.mu.Unlock()
 	p.grants.Wait()
 }
@@ -64,7 +120,7 @@ func (p *pacer) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 
 // free reports whether one more compaction may run. The mutex must be held.
 func (p *pacer) free() bool {
-	return p.db != nil && !p.closed && !p.held && p.running < p.db.GetAllowedWithoutPermission()
+	return p.db != nil && !p.closed && !p.held && p.resting == nil && p.running < p.db.GetAllowedWithoutPermission()
 }
 
 // UpdateGetAllowedWithoutPermission says that more may be allowed. The engine then

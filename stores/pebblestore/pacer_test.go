@@ -1,9 +1,22 @@
 package pebblestore
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/recrawl/recrawl/crawldb"
 )
 
 // An engine is what a pacer sees of one that may run one compaction at a time: it asks
@@ -132,4 +145,122 @@ func TestPacerHolds(t *testing.T) {
 	if e.ran != 2 {
 		t.Fatal("one was begun when closed")
 	}
+}
+
+// After a failure the engine, which would try again at once, has to wait: twice as long each
+// time, unless somebody waits for it, and not once it has been closed.
+func TestPacerRestsAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pacer)
+		e := &engine{pacer: p}
+		p.Register(1, e)
+		fails := func() { // one more compaction, which is wanted again
+			e.wanted++
+			e.waiting = true
+			p.rest()
+			p.Done()
+		}
+		ran := func() int {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return e.ran
+		}
+		e.want()
+		if ran() != 1 {
+			t.Fatal("the first one does not run")
+		}
+		for i, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+			before := ran()
+			fails()
+			time.Sleep(pause*time.Second - time.Millisecond)
+			if synctest.Wait(); ran() != before {
+				t.Errorf("%d. is tried again before %d s", i, pause)
+			}
+			time.Sleep(time.Millisecond)
+			if synctest.Wait(); ran() != before+1 {
+				t.Errorf("%d. is not tried again after %d s", i, pause)
+			}
+		}
+		before := ran()
+		fails()
+		if p.hurry(); ran() != before+1 {
+			t.Error("somebody waits, and it is not tried again")
+		}
+		p.succeeded()
+		fails()
+		time.Sleep(leastRest)
+		if synctest.Wait(); ran() != before+2 {
+			t.Error("it still rests for long after a success")
+		}
+		fails()
+		p.Unregister()
+		p.rest()
+		time.Sleep(2 * mostRest)
+		if synctest.Wait(); ran() != before+2 {
+			t.Error("it runs after the end")
+		}
+	})
+}
+
+// A table that cannot be read does not keep the engine busy, nor those who write or ask for
+// a compaction.
+func TestUnreadableTablesAreNotTriedAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &breaker{at: 1 << 62, cause: syscall.EIO, picks: func(op errorfs.Op) bool { return reads(op) && strings.HasSuffix(op.Path, ".sst") }}
+		o := inMemory(small(), errorfs.Wrap(vfs.NewMem(), b))
+		var failures atomic.Int64
+		o.Logger = slog.New(counts{slog.DiscardHandler, &failures})
+		db, err := Open(memPath, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The engine only leaves alone for a while what it cannot read below level 0.
+		put := func(i int) {
+			b := crawldb.Batch{Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+				return &crawldb.Datum{Status: crawldb.Unfetched, ETag: strings.Repeat("e", 4000)}, nil
+			}}
+			for j := range 30 {
+				b.URLs = append(b.URLs, fmt.Sprintf("http://new.example/%06d", 1000*j+i))
+			}
+			if err := db.Crawl().Update(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db.pacer.hold(true)
+		for i := range 40 {
+			put(i)
+		}
+		b.at = b.n.Load()
+		db.pacer.hold(false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := failures.Load(); n == 0 || n > 20 {
+			t.Errorf("%d compactions failed in ten minutes", n)
+		}
+		if err := db.Compact(t.Context()); !errors.Is(err, syscall.EIO) {
+			t.Errorf("Compact: %v", err)
+		}
+		b.at = 1 << 62
+		if err := db.Compact(t.Context()); err != nil {
+			t.Errorf("Compact once all can be read: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// counts counts errors.
+type counts struct {
+	slog.Handler
+	n *atomic.Int64
+}
+
+func (c counts) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c counts) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelError && strings.Contains(r.Message, "background work") {
+		c.n.Add(1)
+	}
+	return nil
 }

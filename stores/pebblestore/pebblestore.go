@@ -135,6 +135,7 @@ type DB struct {
 	fsCloser io.Closer
 	db       *pebble.DB
 	pacer    pacer
+	trouble  trouble
 	// owed says that an UpdateAll may have left more tables stacked up than
 	// other writers may.
 	owed    atomic.Bool
@@ -302,9 +303,13 @@ func (d *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer d.leave()
-	// The work is done on other goroutines, and after a failure it does not end.
-	ctx, stop := d.whileOpen(ctx, &v)
+	// The work is done on other goroutines, and after a failure it does not end: the engine
+	// does first what the shape of its levels asks for, and that again until it succeeds.
+	told, ignore := d.trouble.listen()
+	defer ignore()
+	ctx, stop := d.whileOpen(ctx, &v, told)
 	defer stop()
+	d.pacer.hurry()
 	err := d.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -312,13 +317,16 @@ func (d *DB) Compact(ctx context.Context) error {
 	return d.outcome("compact", err)
 }
 
-// whileOpen returns a context that ends, too, when the store fails or is to be closed.
-func (d *DB) whileOpen(ctx context.Context, v *view) (context.Context, func()) {
+// whileOpen returns a context that ends, too, when the store fails or is to be closed, or told
+// tells of a failure.
+func (d *DB) whileOpen(ctx context.Context, v *view, told <-chan error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	done := make(chan struct{})
 	watch.Go(func() {
 		select {
+		case err := <-told:
+			cancel(err)
 		case <-d.fence.down:
 			cancel(d.failed())
 		case <-d.closing:
@@ -327,6 +335,39 @@ func (d *DB) whileOpen(ctx context.Context, v *view) (context.Context, func()) {
 		}
 	})
 	return ctx, func() { close(done); watch.Wait(); cancel(nil) }
+}
+
+// trouble tells those who wait for background work of the engine that some has failed.
+type trouble struct {
+	mu        sync.Mutex
+	listeners map[chan error]struct{}
+}
+
+// listen returns a channel for the next failure.
+func (t *trouble) listen() (told <-chan error, ignore func()) {
+	c := make(chan error, 1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.listeners == nil {
+		t.listeners = map[chan error]struct{}{}
+	}
+	t.listeners[c] = struct{}{}
+	return c, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.listeners, c)
+	}
+}
+
+func (t *trouble) tell(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.listeners {
+		select {
+		case c <- err:
+		default: // it has been told of another
+		}
+	}
 }
 
 // Close syncs and closes everything that is still open, and waits for the

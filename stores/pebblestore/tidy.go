@@ -54,7 +54,9 @@ func (d *DB) tidy(ctx context.Context, v *view) {
 	}
 	d.ingests.Go(func() {
 		defer d.tidying.Unlock()
-		ctx, stop := d.whileOpen(context.WithoutCancel(ctx), v)
+		told, ignore := d.trouble.listen()
+		defer ignore()
+		ctx, stop := d.whileOpen(context.WithoutCancel(ctx), v, told)
 		defer stop()
 		// All at once, so that the engine has no time to take up others: it does one
 		// after the other, as the pacer allows.
