@@ -28,7 +28,7 @@ func TestClock(t *testing.T) {
 	offs := []time.Duration{10 * year, -10 * year, year, -year, time.Hour, -time.Hour}
 	for kind := range engineKinds {
 		for i, off := range offs {
-			if kind == pebble && i%3 > 0 { // what it does besides is its index: one way and back
+			if kind == pebble && i > 1 && i != 3 { // what it does besides is its index: far, both ways, and back
 				continue
 			}
 			for _, brief := range []bool{true, false} {
