@@ -70,7 +70,7 @@ type DueStore interface {
 	// in any order. It may yield a URL that is not due but never omits one that
 	// is; a record that is written while the sequence runs may be seen or not. It
 	// is lazy: nothing is computed ahead of need that costs more than the
-	// candidates already yielded. The loop may write to the store and may break.
+	// candidates already yielded, but for an index being brought up to date. The loop may write to the store and may break.
 	// An error ends the sequence.
 	Due(ctx context.Context, q DueQuery) iter.Seq2[Candidate, error]
 }

@@ -45,13 +45,15 @@
 // The crawl db is a crawldb.DueStore. An index, written in the same batch as the record,
 // keeps due records by priority, in levels of an eighth of an octave, and the others by the
 // hour in which they become due. So a selection costs what it selects and what has become
-// due since the last one, whatever the size of the crawl db. If a limit per host lets few
+// due since the last one, whatever the size of the crawl db, unless that is most of it: then
+// the index is built anew. A query that looks more than a day ahead may read all records, once
+// for each 65,536 candidates that are not due yet. If a limit per host lets few
 // URLs of a level pass, the selection reads how many entries each host has in each level,
 // and goes from host to host. Where some millions of records are due, the index has the
 // best third of them, or more: the others are found through their hosts, in the same order,
 // and a selection that needs many of them first adds them to the index, which reads all
-// records once. In a store that predates the index, the first selection builds
-// it; if that is interrupted, the next one continues. [DB.CheckIndex] compares the index
+// records once. In a store that predates the index, or has one of another version,
+// the first selection builds it; if that is interrupted, the next one continues. [DB.CheckIndex] compares the index
 // with the records.
 //
 // # Failure
@@ -61,7 +63,11 @@
 // read, and everything else when a store that was closed properly is opened.
 // After a crash, damage to what was last synced to the log cannot be told from
 // what the crash cut off; damage to what was synced before that is reported.
-// [Verify] reads everything, and [Salvage] keeps what is whole.
+// [Verify] reads everything, and [Salvage] keeps what is whole. A record that cannot be read
+// fails the calls that need it, and no update or selection that only passes it: what becomes
+// due is then selected by the priority that its entry in the index has. Tables that the engine
+// cannot compact are logged as errors and tried again after a pause of a second to a minute,
+// while the store is in use as before; [DB.Compact] returns the error.
 //
 // On a full disk changes wait until there is room, unless [Options].MinFree is
 // negative; reads still work.

@@ -64,7 +64,7 @@ func list(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// A store of version 1 is one of version 6 once it was opened, with all that it
+// A store of version 1 is one of this version once it was opened, with all that it
 // held.
 func TestOldVersionIsUpgraded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
