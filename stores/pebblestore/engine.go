@@ -171,6 +171,9 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	d.options.EnsureDefaults()
 	d.db, err = openEngine(path, po)
 	d.fence.opened.Store(true)
+	if err != nil {
+		d.pacer.Unregister() // which the engine may have left to be done
+	}
 	if cause := d.fence.failure(); cause != nil {
 		return cause
 	}
