@@ -181,6 +181,10 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		c := d.corrupt(err)
 		if name := badOptions(under, path, po); name != "" && c.Offset < 0 {
 			c.File = name
+		} else if names, _ := under.List(path); errors.Is(err, fs.ErrNotExist) && c.File == path && currentManifest(names) != "" {
+			// A manifest that was cut off where a record ends reads as an older one.
+			c.File = under.PathJoin(path, currentManifest(names))
+			c.Err = fmt.Errorf("it names tables that are not there, or has lost its end: %w", c.Err)
 		}
 		return fmt.Errorf("%w: %w", ErrDamaged, c)
 	}
