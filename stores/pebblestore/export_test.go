@@ -29,6 +29,10 @@ func (d *DB) Rows() (string, error) {
 	return b.String(), it.Error()
 }
 
+// WaitForCleaning returns once no file is about to be removed, so that the directory can be
+// copied.
+func (d *DB) WaitForCleaning() { d.db.TestOnlyWaitForCleaning() }
+
 // EndsWithRecord reports whether a log ends where a record of it does.
 func EndsWithRecord(log string) bool {
 	r, err := recordsOf(vfs.Default, log, logNumber(log))

@@ -158,6 +158,7 @@ func sound(t *testing.T, n int, killed bool) (dir string) {
 		return dir
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
+	db.WaitForCleaning()
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +194,7 @@ func soundKilled(t *testing.T, n int) (dir string, states []string) {
 		step(db)
 	}
 	dir = filepath.Join(t.TempDir(), "copy")
+	db.WaitForCleaning()
 	if err := os.CopyFS(dir, os.DirFS(opened)); err != nil {
 		t.Fatal(err)
 	}
