@@ -188,34 +188,11 @@ func (s *crawlStore) ripeAnew(ctx context.Context, mark []byte) (bool, error) {
 	}
 	// An index that is cleared and cannot be built is none. To move what becomes due needs
 	// no records that cannot be read.
-	err = s.readable(ctx)
+	err = s.scan(ctx, crawldb.Range{}, func(crawldb.Datum, error) bool { return true })
 	if errors.Is(err, ErrDamaged) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// readable returns an error if a record or a lease cannot be read.
-func (s *crawlStore) readable(ctx context.Context) error {
-	it, err := s.db.db.NewIter(crawlTable.all())
-	if err != nil {
-		return s.db.outcome("crawl db", err)
-	}
-	defer it.Close()
-	leases, err := leasesBeside(it)
-	if err != nil {
-		return s.db.outcome("crawl db", err)
-	}
-	defer leases.close()
-	var keys crawldb.Keys
-	var d crawldb.Datum
-	return s.each(ctx, it, func(key, value []byte) error {
-		lease, err := leases.find(key)
-		if err != nil {
-			return s.db.outcome("crawl db", err)
-		}
-		return s.decode(&d, &keys, key[1:], value, lease)
-	})
 }
 
 // commitDue commits a batch together with the new state of the index.

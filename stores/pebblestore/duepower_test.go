@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -34,36 +33,14 @@ func TestIndexSurvivesPowerLoss(t *testing.T) {
 		shortSteps(db, []int{1, 1 << 30}[r.IntN(2)])
 		s := &db.crawl
 		s.farKeys, s.due.least, s.due.step, s.due.anew = 50, int64(r.IntN(100)), 100, []uint64{0, anewBytes}[r.IntN(2)]
-		var urls []string
-		b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
-			d := fetchedPage(i)
-			return &d, nil
-		}}
-		for i := range 300 {
-			urls = append(urls, fmt.Sprintf("http://h%03d.example/%05d", i/100, i))
-		}
-		b.URLs = urls
-		seed := crawldb.Batch{URLs: []string{"http://a.example/"}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
-			return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch.Add(-time.Hour)}, nil
-		}}
-		for _, b := range []crawldb.Batch{seed, b} {
-			if err := db.Crawl().Update(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
-		}
+		urls := fillSoon(t, db, 300)
 		w.armed.Store(true)
 		clock := dueEpoch.Add(-time.Hour)
 		for left == nil {
 			switch n := r.IntN(10); {
 			case n < 6:
 				next := []func(int, *crawldb.Datum) *crawldb.Datum{doubled, later}[min(n/4, 1)]
-				b := crawldb.Batch{Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) { return next(i, old), nil }}
-				for i, u := range urls {
-					if i%10 > 0 {
-						b.URLs = append(b.URLs, u)
-					}
-				}
-				updateAll(t, db, b)
+				visitOthers(t, db, urls, next)
 			case n < 9:
 				clock = clock.Add(time.Duration(r.IntN(90*24)) * time.Hour)
 				if err := s.prepare(t.Context(), clock.UnixMilli()); err != nil {

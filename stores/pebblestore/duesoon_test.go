@@ -21,6 +21,12 @@ func soonStore(t *testing.T, n int) (db *DB, urls []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
+	return db, fillSoon(t, db, n)
+}
+
+// fillSoon is soonStore for a store that is open.
+func fillSoon(t *testing.T, db *DB, n int) (urls []string) {
+	t.Helper()
 	b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 		d := fetchedPage(i)
 		return &d, nil
@@ -34,7 +40,7 @@ func soonStore(t *testing.T, n int) (db *DB, urls []string) {
 	if err := db.Crawl().Update(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	return db, b.URLs
+	return b.URLs
 }
 
 func fetchedPage(i int) crawldb.Datum {
