@@ -16,9 +16,10 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// One Merge holds about this many bytes, or a quarter of SortMemory if that is less: if a
+// One Merge holds up to this many bytes, or a quarter of SortMemory if that is less: if a
 // page has more links, the rest go into the next. The fewer there are the better: a store
-// may write a table for each, which it compacts the sooner.
+// may write a table for each, which it compacts the sooner. It may also have to compact
+// tables of the same page, so a Merge ends between two once seven eighths are full.
 const (
 	maxChunkBytes = 16 << 20
 	minChunkBytes = 64 << 10
@@ -286,7 +287,7 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		kept++
 		v.report.Inlinks++
 
-		if size > v.chunk {
+		if size > v.chunk || fresh && size > v.chunk-v.chunk/8 {
 			if err := flush(); err != nil {
 				return err
 			}
