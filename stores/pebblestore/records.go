@@ -89,7 +89,7 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 				out.tail = 0
 			}
 			out.whole = wholeChunk(rest, at)
-			out.altered = altered(rest, at, number)
+			out.altered = altered(rest, at, number) || out.end == 0 && foreignHead(rest, number)
 			out.look(rest[1:], number)
 		}
 	}
@@ -209,6 +209,15 @@ func altered(b []byte, at int, number uint32) bool {
 		b[bit/8] ^= 1 << (bit % 8)
 	}
 	return false
+}
+
+// foreignHead reports whether a file, which begins with b, begins with something else than the
+// head of a chunk of the log: a crash leaves that, as it is in one sector, or nothing.
+func foreignHead(b []byte, number uint32) bool {
+	if number == 0 || len(b) < recordHeadMost || significant(b[:recordHeadMost]) == 0 || endMark(b, number) {
+		return false
+	}
+	return b[6] <= recordsPerSet || b[6] > recordKinds || binary.LittleEndian.Uint32(b[recordHead:]) != number
 }
 
 // significant returns the length of b without the zeros at its end.
