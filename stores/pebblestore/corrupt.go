@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 
@@ -24,10 +25,30 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 	if both, ok := err.(interface{ Unwrap() []error }); ok && len(both.Unwrap()) > 0 {
 		c.Err = both.Unwrap()[0]
 	}
-	if key := behind(d.under, c.File, c.Offset); len(key) > 1 {
+	key := behind(d.under, c.File, c.Offset)
+	if key == nil && c.Offset >= 0 && d.db != nil {
+		key = behindFile(d.db, c.File)
+	}
+	if len(key) > 1 {
 		c.Behind = string(key[1:])
 	}
 	return c
+}
+
+// behindFile returns a key after all of a table; nil if unknown.
+func behindFile(db *pebble.DB, path string) []byte {
+	levels, err := db.SSTables()
+	if err != nil {
+		return nil
+	}
+	for _, level := range levels {
+		for _, file := range level {
+			if fmt.Sprintf("%06d.sst", file.FileNum) == filepath.Base(path) {
+				return append(bytes.Clone(file.Largest.UserKey), 0)
+			}
+		}
+	}
+	return nil
 }
 
 // damaged returns the error for an invalid stored value.

@@ -318,7 +318,8 @@ func (t *tableFile) check(ctx context.Context, read func(n int64), found func(er
 }
 
 // behind returns a key after the block at an offset of a table, as a key of the
-// database; nil if unknown.
+// database; nil if unknown, as for the last block: the table has any key between it and the
+// largest there is.
 func behind(fs vfs.FS, path string, at int64) []byte {
 	if filepath.Ext(path) != ".sst" {
 		return nil
@@ -330,8 +331,8 @@ func behind(fs vfs.FS, path string, at int64) []byte {
 	if err != nil {
 		return nil
 	}
-	for _, b := range t.data {
-		if b.at == at {
+	for i, b := range t.data {
+		if b.at == at && i < len(t.data)-1 {
 			return append(bytes.Clone(b.last), 0)
 		}
 	}
