@@ -161,7 +161,10 @@ func (d *DB) writeStep(ctx context.Context, v *view, st *step, least int) (asTab
 	if st.size() < least {
 		return false, d.commitStep(ctx, v, st)
 	}
-	t := tables{of: "crawl-", size: st.size(), rows: st.tables(fullTable), cleared: st.cleared}
+	t := tables{of: "crawl-", size: st.size(), rows: slices.Values(st.tables(fullTable))}
+	if st.cleared.Start != nil {
+		t.cleared = []pebble.KeyRange{st.cleared}
+	}
 	if n := len(st.records); n > 0 {
 		t.first, t.last = st.key(st.records[0]), st.key(st.records[n-1])
 	}
@@ -207,15 +210,19 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 
 // isSum reports whether a value written under a key is added to the existing
 // one.
-func isSum(key []byte) bool { return table(key[0]) == tallyTable || table(key[0]) == linkTable }
+func isSum(key []byte) bool { return table(key[0]) == tallyTable || isLink(key) }
 
 // tables are what ingest writes.
 type tables struct {
-	of      string // the store that writes them, for the names of files
-	size    int    // in bytes, about
-	rows    []iter.Seq2[[]byte, []byte]
-	err     *error          // why rows ended early
-	cleared pebble.KeyRange // what is deleted with them; they have nothing of it
+	of      string                              // the store that writes them, for the names of files
+	size    int                                 // in bytes, about
+	rows    iter.Seq[iter.Seq2[[]byte, []byte]] // or nil
+	err     *error                              // why rows ended early
+	cleared []pebble.KeyRange                   // what is deleted with them; they have nothing of it
+	// filtered asks for filters of all tables, and not only of records that lie above others.
+	filtered bool
+	// fresh says that there are no rows yet under the keys, but perhaps the very first of a table.
+	fresh bool
 	// The first and the last record, if the first table has records of the crawl db.
 	first, last []byte
 }
@@ -256,19 +263,28 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 		names = append(names, name)
 		return d.outcome("write tables", d.writeTable(name, filtered, fill))
 	}
-	for i, rows := range t.rows {
-		// The records come first.
-		if err := write(above && i == 0, func(w *sstable.Writer) error { return writeRows(w, rows) }); err != nil {
-			return err
-		}
-		if t.err != nil && *t.err != nil {
-			return *t.err
+	if t.rows != nil {
+		for rows := range t.rows {
+			// The records come first.
+			if err := write(t.filtered || above && len(names) == 0, func(w *sstable.Writer) error { return writeRows(w, rows, t.fresh) }); err != nil {
+				return err
+			}
+			if t.err != nil && *t.err != nil {
+				return *t.err
+			}
 		}
 	}
-	if t.cleared.Start != nil {
-		if err := write(false, func(w *sstable.Writer) error { return w.DeleteRange(t.cleared.Start, t.cleared.End) }); err != nil {
+	for _, r := range t.cleared {
+		// One would overlap what lies between them.
+		if err := write(false, func(w *sstable.Writer) error { return w.DeleteRange(r.Start, r.End) }); err != nil {
 			return err
 		}
+	}
+	if t.err != nil && *t.err != nil {
+		return *t.err
+	}
+	if len(names) == 0 {
+		return nil
 	}
 	if d.fence.failure() != nil {
 		return d.failed()
@@ -346,12 +362,14 @@ func (d *DB) writeTable(name string, filtered bool, fill func(*sstable.Writer) e
 	return err
 }
 
-func writeRows(w *sstable.Writer, rows iter.Seq2[[]byte, []byte]) (err error) {
+func writeRows(w *sstable.Writer, rows iter.Seq2[[]byte, []byte], fresh bool) (err error) {
+	n := 0
 	for key, value := range rows {
+		n++
 		switch {
 		case value == nil:
 			err = w.Delete(key)
-		case isSum(key):
+		case isSum(key) && (!fresh || n == 1):
 			err = w.Merge(key, value)
 		default:
 			err = w.Set(key, value)

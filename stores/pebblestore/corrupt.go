@@ -29,7 +29,11 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 	if key == nil && c.Offset >= 0 && d.db != nil {
 		key = behindFile(d.db, c.File)
 	}
-	if len(key) > 1 {
+	if isLink(key) {
+		if _, page, ok := layerOf(key); ok { // and not in short for the end of a layer
+			c.Behind = string(page)
+		}
+	} else if len(key) > 1 {
 		c.Behind = string(key[1:])
 	}
 	return c

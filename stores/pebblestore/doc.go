@@ -56,6 +56,13 @@
 // the first selection builds it; if that is interrupted, the next one continues. [DB.CheckIndex] compares the index
 // with the records.
 //
+// # Inlinks
+//
+// A Merge of a megabyte or more adds a layer to the link db, at a cost that does not depend on
+// what is there. A Get asks each layer, and reads a block of each that knows the page; when there are more
+// than seventeen, some are joined in the background: a link is then written again once for each
+// doubling of the link db. Compact leaves one.
+//
 // # Failure
 //
 // Damage is reported as an error that is [ErrDamaged] and a

@@ -20,6 +20,7 @@ var (
 	errOldLease = errors.New("its lease is in the record, where selections do not look")
 	errCount    = errors.New("its tally does not count its records that are due")
 	errKey      = errors.New("it is under the key of another URL")
+	errLayer    = errors.New("it is in no layer")
 )
 
 // checkDue is CheckIndex, but calls found with every difference, with some of them twice. Sums of
@@ -245,9 +246,17 @@ func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState,
 // under the key of its URL.
 func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
 	var again []byte
-	return d.eachRow(ctx, []table{crawlTable, linkTable}, func(_ moment, key, _ []byte) error {
-		url := crawldb.URLOf(string(key[1:]))
-		if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, key[1:]) {
+	return d.eachRow(ctx, []table{crawlTable, linkTable, layerTable}, func(_ moment, key, _ []byte) error {
+		page := key[1:]
+		if isLink(key) {
+			var known bool
+			if _, page, known = layerOf(key); !known {
+				found(d.damaged("a row of the link db", string(key), errLayer))
+				return nil
+			}
+		}
+		url := crawldb.URLOf(string(page))
+		if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, page) {
 			found(d.damaged("the key of", url, errKey))
 		}
 		return nil

@@ -35,10 +35,11 @@ const (
 // build it anew, too. So does version 8, in which records have numbers for names in
 // Meta, so that more of them are short; records of an older version stay as they are
 // until they are written again. Version 9 adds up the inlinks of a page when they are
-// read; those of an older version are the first of the sum.
+// read; those of an older version are the first of the sum. Version 10 has layers of
+// inlinks; those of an older version are the oldest.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 9
+	formatVersion = 10
 	oldestVersion = 1
 )
 

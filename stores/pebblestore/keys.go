@@ -20,6 +20,7 @@ const (
 	leaseTable table = 'e' // crawldb.Key: lease
 	readyTable table = 'd' // level, crawldb.Key: entry
 	hostTable  table = 'h' // name: Host without its robots.txt files
+	layerTable table = 'i' // layer, crawldb.Key: inlinks, to be merged
 	linkTable  table = 'l' // crawldb.Key: inlinks, to be merged
 	markTable  table = 'm' // job: cursor
 	sideTable  table = 'r' // name: robots.txt files and statistics of a host
@@ -29,7 +30,7 @@ const (
 )
 
 // allTables has the bytes of all tables.
-var allTables = string([]byte{byte(crawlTable), byte(readyTable), byte(leaseTable), byte(hostTable), byte(linkTable), byte(markTable), byte(sideTable), byte(stateTable), byte(tallyTable), byte(wheelTable)})
+var allTables = string([]byte{byte(crawlTable), byte(readyTable), byte(leaseTable), byte(hostTable), byte(layerTable), byte(linkTable), byte(markTable), byte(sideTable), byte(stateTable), byte(tallyTable), byte(wheelTable)})
 
 func (t table) key(name string) []byte {
 	return append(append(make([]byte, 0, 1+len(name)), byte(t)), name...)

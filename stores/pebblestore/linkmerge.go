@@ -29,12 +29,13 @@ func merger() *pebble.Merger {
 		Name: pebble.DefaultMerger.Name,
 		Merge: func(key, value []byte) (pebble.ValueMerger, error) {
 			var m pebble.ValueMerger
-			if len(key) > 0 && table(key[0]) == linkTable {
+			if isLink(key) {
 				sum, _ := sums.Get().(*linkSum)
 				if sum == nil {
 					sum = &linkSum{pool: &sums}
 				}
-				sum.key = append(sum.key, key[1:]...)
+				l, page, _ := layerOf(key)
+				sum.key, sum.above = append(sum.key, page...), l.from > 0
 				m = sum
 			} else {
 				sum, _ := tallies.Get().(*tallySum)
@@ -54,6 +55,8 @@ type linkSum struct {
 	key  []byte
 	runs []linkRun
 	bad  bool
+	// above says that older layers may have links of the page, too.
+	above bool
 	// A compaction makes one for each page, so its memory is reused: text has
 	// copies of the values, out is the result.
 	text, out []byte
@@ -67,11 +70,16 @@ const keptSum = 64 << 10
 // Close releases what Finish returned.
 func (m *linkSum) Close() error {
 	if m.pool != nil && cap(m.text)+cap(m.out) <= keptSum {
-		clear(m.runs) // release those outside of text
-		m.key, m.runs, m.bad, m.text, m.out = m.key[:0], m.runs[:0], false, m.text[:0], m.out[:0]
+		m.reset()
 		m.pool.Put(m)
 	}
 	return nil
+}
+
+// reset begins another sum in the memory of this one.
+func (m *linkSum) reset() {
+	clear(m.runs) // release those outside of text
+	m.key, m.runs, m.bad, m.above, m.text, m.out = m.key[:0], m.runs[:0], false, false, m.text[:0], m.out[:0]
 }
 
 func (m *linkSum) MergeNewer(value []byte) error {
@@ -110,7 +118,7 @@ func (m *linkSum) Finish(includesBase bool) ([]byte, io.Closer, error) {
 		m.out = append(m.out, badLinks)
 		return m.out, m, nil
 	}
-	m.join(includesBase)
+	m.join(includesBase && !m.above)
 	size := 1
 	for _, r := range m.runs {
 		size += len(r.body) + 16

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -20,8 +22,16 @@ type linkStore struct {
 	db   *DB
 	view view
 	turn chan struct{}
-	// least is the constant linkLeast, except in tests.
-	least int
+	// least is the constant linkLeast, and most is mostLayers, except in tests.
+	least, most int
+
+	layers  atomic.Pointer[[]layer] // nil until somebody asks
+	listing sync.Mutex              // while layers changes
+	joining chan struct{}           // has whoever joins layers
+	old     []layer                 // remainders, for whoever joins layers
+	remains atomic.Bool             // there are some
+	enough  int                     // layers that are not worth trying to join
+	listed  func()                  // called in tests by who is about to read layers
 }
 
 // linkLeast is how many bytes of URLs and anchors make a table: see UpdateAll. Less is
@@ -41,8 +51,8 @@ func (s *linkStore) get(ctx context.Context, url string) ([]linkdb.Inlink, error
 		return nil, err
 	}
 	defer s.db.leave()
-	value, err := get(s.db.db, linkTable.key(crawldb.Key(url)))
-	if err := s.db.outcome("link db", err); err != nil || value == nil {
+	value, err := s.value(crawldb.Key(url))
+	if err != nil || value == nil {
 		return nil, err
 	}
 	return s.decode(url, value)
@@ -58,19 +68,22 @@ func (s *linkStore) decode(url string, value []byte) ([]linkdb.Inlink, error) {
 
 func (s *linkStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[linkdb.Entry, error] {
 	return func(yield func(linkdb.Entry, error) bool) {
-		for r, err := range s.db.scan(ctx, &s.view, linkTable, 0, r.From, r.To) {
+		in := s.read(ctx, r.From, r.To)
+		for page, value, ok := in.next(); ok; page, value, ok = in.next() {
 			var e linkdb.Entry
-			if err == nil {
-				e.URL = crawldb.URLOf(r.key)
-				e.Inlinks, err = s.decode(e.URL, r.value)
+			if in.err = ctx.Err(); in.err == nil {
+				e.URL = crawldb.URLOf(string(page))
+				e.Inlinks, in.err = s.decode(e.URL, value)
 			}
-			if err != nil {
-				yield(linkdb.Entry{}, fmt.Errorf("pebblestore: scan of links: %w", err))
-				return
+			if in.err != nil {
+				break
 			}
 			if !yield(e, nil) {
 				return
 			}
+		}
+		if in.err != nil {
+			yield(linkdb.Entry{}, fmt.Errorf("pebblestore: scan of links: %w", in.err))
 		}
 	}
 }
@@ -92,17 +105,32 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	}
 	rows := linkRows{s: s, ctx: ctx, entries: entries, limit: limit}
 	if sizeOfEntries(entries, s.least) < s.least {
+		list, err := s.list()
+		if err != nil {
+			return err
+		}
+		rows.layer = (*list)[len(*list)-1]
 		return s.mergeFew(&rows)
 	}
+	l, began, fresh, err := s.layerFor(crawldb.Key(entries[0].URL))
+	if err != nil {
+		return err
+	}
+	rows.layer = l
 	if !rows.next() {
 		return rows.err
+	}
+	if began || s.remains.Load() {
+		defer s.tidy(ctx)
 	}
 	// The rows are encoded while the table is written, so a Merge takes no memory for them.
 	table := func(yield func(key, value []byte) bool) {
 		for more := true; more && yield(rows.key, rows.value); more = rows.next() {
 		}
 	}
-	return s.db.ingest(ctx, &s.view, tables{of: "links-", size: lookEvery, rows: []iter.Seq2[[]byte, []byte]{table}, err: &rows.err})
+	t := tables{of: "links-", size: lookEvery, filtered: l.filtered(), fresh: fresh, err: &rows.err}
+	t.rows = func(yield func(iter.Seq2[[]byte, []byte]) bool) { yield(table) }
+	return s.db.ingest(ctx, &s.view, t)
 }
 
 // sizeOfEntries returns how many bytes the texts of entries have, or some number that is
@@ -141,6 +169,7 @@ type linkRows struct {
 	ctx     context.Context
 	entries []linkdb.Entry
 	limit   int
+	layer   layer
 	n       int // entries that were passed
 	keys    crawldb.Keys
 	body    []byte
@@ -162,15 +191,16 @@ func (r *linkRows) next() bool {
 		}
 		e := &r.entries[r.n]
 		r.n++
-		r.key, r.last = r.keys.AppendKey(append(r.last[:0], byte(linkTable)), e.URL), r.key
+		r.key, r.last = r.keys.AppendKey(r.layer.appendKey(r.last[:0], ""), e.URL), r.key
 		if bytes.Compare(r.last, r.key) >= 0 {
 			r.err = fmt.Errorf("%q after %q: %w", e.URL, r.entries[r.n-2].URL, linkdb.ErrOrder)
 			return false
 		}
 		if len(e.Inlinks) == 0 {
 			// It only limits the existing links, if any.
-			stored, err := get(r.s.db.db, r.key)
-			if r.err = r.s.db.outcome("link db", err); r.err != nil {
+			_, page, _ := layerOf(r.key)
+			stored, err := r.s.value(string(page))
+			if r.err = err; err != nil {
 				return false
 			}
 			if stored == nil {

@@ -239,7 +239,7 @@ func openClaimed(home *home, o Options) (_ *DB, err error) {
 	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
 		return nil, err
 	}
-	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), least: linkLeast}
+	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), joining: make(chan struct{}, 1), least: linkLeast, most: mostLayers}
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1), lag: cmp.Or(o.lag, lag)}
 	if o.ReadOnly {
 		return d, nil
@@ -310,7 +310,10 @@ func (d *DB) Compact(ctx context.Context) error {
 	ctx, stop := d.whileOpen(ctx, &v, told)
 	defer stop()
 	d.pacer.hurry()
-	err := d.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
+	err := d.links.compact(ctx)
+	if err == nil {
+		err = d.db.Compact(ctx, []byte{0}, []byte{0xff}, false)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -128,39 +127,6 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 
 // errEnough ends a run early.
 var errEnough = errors.New("enough")
-
-// copyLinks copies the link db.
-func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
-	var entries []linkdb.Entry
-	size := 0
-	flush := func() error {
-		err := s.db.Links().Merge(ctx, entries, 0)
-		entries, size = entries[:0], 0
-		return err
-	}
-	err := in.run(ctx, linkTable, func(key string, value []byte) error {
-		e := linkdb.Entry{URL: crawldb.URLOf(key)}
-		links, err := decodeInlinks(e.URL, value)
-		if err == nil && crawldb.Key(e.URL) != key {
-			err = errKey
-		}
-		if err != nil {
-			s.lost(Loss{What: "link db", URL: e.URL, Offset: -1, Block: -1, Err: err})
-			return nil
-		}
-		e.Inlinks = links
-		entries = append(entries, e)
-		s.report.Targets++
-		if size += len(value); len(entries) < salvageBatch && size < salvageLinks {
-			return nil
-		}
-		return flush()
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
-}
 
 // copyHosts copies the host db. A host that has lost its robots.txt files or statistics
 // is kept without them.

@@ -78,6 +78,15 @@ func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB))
 		}))
 	}
 	must(db.Compact(ctx))
+	// Two layers above the one that has been compacted.
+	db.LinksAsTables()
+	for layer := range 2 {
+		var more []linkdb.Entry
+		for i := range n / 8 {
+			more = append(more, linkdb.Entry{URL: all[2*i+layer].URL, Inlinks: []linkdb.Inlink{{From: fmt.Sprint("http://c.example/", layer), Anchor: "b"}}})
+		}
+		must(db.Links().Merge(ctx, more, 100))
+	}
 	step()
 	put(all[n/2 : n*3/4])
 	step()

@@ -351,7 +351,7 @@ func tableName(t table) string {
 		return "crawl db"
 	case leaseTable:
 		return "leases"
-	case linkTable:
+	case linkTable, layerTable:
 		return "link db"
 	case markTable:
 		return "marks"
@@ -407,7 +407,7 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 		return
 	}
 	src.told[b.at] = true
-	for _, t := range [...]table{crawlTable, leaseTable, hostTable, linkTable, markTable, sideTable} {
+	for _, t := range [...]table{crawlTable, leaseTable, hostTable, layerTable, linkTable, markTable, sideTable} {
 		lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
 		if bytes.Compare(b.last, lower) < 0 || bytes.Compare(b.after, upper) >= 0 {
 			continue
@@ -419,14 +419,32 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 		if bytes.Compare(b.last, upper) < 0 {
 			l.To = string(b.last[1:])
 		}
+		if t == layerTable {
+			l.After, l.To = pagesOf(b.after, b.last)
+		}
 		in.s.lostBy(l, err)
 	}
+}
+
+// pagesOf returns between which pages links are lost with a block of layers: all, if it has
+// rows of several.
+func pagesOf(after, last []byte) (from, to string) {
+	a, first, _ := layerOf(after)
+	b, end, _ := layerOf(last)
+	if a == b {
+		from, to = string(first), string(end)
+	}
+	return from, to
 }
 
 // run calls f with the newest version of each key of a table, in order; for sums,
 // with everything added up.
 func (in *sources) run(ctx context.Context, t table, f func(key string, value []byte) error) error {
-	lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
+	return in.between(ctx, []byte{byte(t)}, []byte{byte(t) + 1}, func(key, value []byte) error { return f(string(key[1:]), value) })
+}
+
+// between is run for the keys, with the byte of their table, from lower up to upper.
+func (in *sources) between(ctx context.Context, lower, upper []byte, f func(key, value []byte) error) error {
 	var q sourceHeap
 	for _, src := range in.tables {
 		src.seek(lower, upper)
@@ -443,7 +461,7 @@ func (in *sources) run(ctx context.Context, t table, f func(key string, value []
 		if !some || at.deleted {
 			return nil
 		}
-		return f(string(at.key[1:]), at.value)
+		return f(at.key, at.value)
 	}
 	for {
 		if err := in.s.step(ctx); err != nil {
@@ -490,7 +508,8 @@ func (v *version) addOlder(old version) {
 	if v.more = old.more; old.deleted {
 		return
 	}
-	sum := linkSum{key: v.key[1:]}
+	_, page, _ := layerOf(v.key)
+	sum := linkSum{key: page}
 	// These do not fail.
 	_, _ = sum.MergeNewer(old.value), sum.MergeNewer(v.value)
 	v.value, _, _ = sum.Finish(false)
@@ -558,7 +577,7 @@ func readBatch(rec []byte, into map[string]version) {
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
 			v.deleted = true
 		case pebble.InternalKeyKindMerge:
-			if len(key) == 0 || table(key[0]) != linkTable { // a merge of the index, which is built anew
+			if !isLink(key) { // a merge of the index, which is built anew
 				seq++
 				continue
 			}

@@ -245,7 +245,7 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 		kind := kv.K.Kind()
 		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && isSum(v.key) {
 			// Part of a value; for tallies this does not matter.
-			kind, v.more = pebble.InternalKeyKindSet, table(v.key[0]) == linkTable
+			kind, v.more = pebble.InternalKeyKindSet, isLink(v.key)
 		}
 		switch kind {
 		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:

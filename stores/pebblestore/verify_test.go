@@ -191,6 +191,10 @@ func TestVerifyOfRows(t *testing.T) {
 		"robots.txt files of nobody": {func(r rows) {
 			r.set("rnobody.example", r.value("rh01.example"))
 		}, []string{"nobody.example"}},
+		"layers that there are not": {func(r rows) {
+			r.set("i\x00\x00\x00\x01", "1")
+			r.set("i\x00\x00\x00\x01\x00\x00\x00\x02a", "1")
+		}, []string{"in no layer", `"i\x00\x00\x00\x01\x00\x00\x00\x02a"`}},
 		"tables that there are not": {func(r rows) {
 			r.set("", "1")
 			r.set("\x00a", "1")

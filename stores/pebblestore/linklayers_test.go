@@ -1,0 +1,655 @@
+package pebblestore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/memstore"
+)
+
+func TestLayerKeys(t *testing.T) {
+	layers := []layer{{0, 0}, {1, 1}, {1, 0xff}, {0xffff_fffe, 0xffff_ffff}, {0, 0xffff_ffff}, {0xffff_ffff, 0xffff_ffff}}
+	for _, l := range layers {
+		key := l.appendKey(nil, "page")
+		got, page, ok := layerOf(key)
+		if !ok || got != l || string(page) != "page" {
+			t.Errorf("%+v reads as %+v, %q, %t", l, got, page, ok)
+		}
+		if end := l.end(); bytes.Compare(key, end) >= 0 {
+			t.Errorf("%+v ends at %q", l, end)
+		}
+		for _, other := range layers {
+			if k := other.appendKey(nil, ""); other != l && bytes.Compare(l.appendKey(nil, ""), k) <= 0 && bytes.Compare(k, l.end()) < 0 {
+				t.Errorf("%+v lies within %+v", other, l)
+			}
+		}
+	}
+	for _, key := range []string{"", "c\x00\x00\x00\x01\x00\x00\x00\x01a", "i", "i\x00\x00\x00\x01\x00\x00\x00", "i\x00\x00\x00\x00\x00\x00\x00\x00a", "i\x00\x00\x00\x01\x00\x00\x00\x02a"} {
+		if l, _, ok := layerOf([]byte(key)); ok {
+			t.Errorf("%q reads as %+v", key, l)
+		}
+	}
+}
+
+// layerStore opens a store whose Merges all make tables, with joins of more than two layers.
+func layerStore(t *testing.T, path string, o Options) *DB {
+	t.Helper()
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.links.least, db.links.most = 0, 2
+	return db
+}
+
+// linksOf returns the link db, which a Get and a Scan of some pages agree with.
+func linksOf(t *testing.T, s linkdb.Store) map[string][]linkdb.Inlink {
+	t.Helper()
+	all := map[string][]linkdb.Inlink{}
+	for e, err := range s.Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.URL] = e.Inlinks
+		if got, err := s.Get(t.Context(), e.URL); err != nil || !reflect.DeepEqual(got, e.Inlinks) {
+			t.Fatalf("a scan has %v for %s, and Get %v, %v", e.Inlinks, e.URL, got, err)
+		}
+	}
+	return all
+}
+
+// joined waits until nobody joins layers.
+func joined(db *DB) {
+	db.links.joining <- struct{}{}
+	<-db.links.joining
+}
+
+// rowsIn counts the rows of each layer that there are, read or not.
+func rowsIn(t *testing.T, db *DB) map[layer]int {
+	t.Helper()
+	it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(layerTable)}, UpperBound: []byte{byte(linkTable) + 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[layer]int{}
+	for ok := it.First(); ok; ok = it.Next() {
+		l, _, ok := layerOf(it.Key())
+		if !ok {
+			t.Errorf("a key %q", it.Key())
+		}
+		rows[l]++
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// someLinks are entries with links from the page of a Merge: to every page, or some.
+func someLinks(n, every int) (entries []linkdb.Entry) {
+	for i := n % every; i < 60; i += every {
+		entries = append(entries, linkdb.Entry{URL: fmt.Sprintf("http://h%d.example/%02d", i/20, i), Inlinks: []linkdb.Inlink{
+			{From: fmt.Sprintf("http://from.example/%03d", n), Anchor: fmt.Sprint(n)}, {From: "http://same.example/", Anchor: "again"}}})
+	}
+	return entries
+}
+
+// Merges make layers, these become fewer by themselves, and what they have stays what it was.
+func TestLayersAreJoined(t *testing.T) {
+	dir := t.TempDir()
+	db := layerStore(t, dir, small())
+	var model memstore.Links
+	most := 0
+	for n := range 60 {
+		entries := someLinks(n, 1+n%3)
+		for _, s := range []linkdb.Store{db.Links(), &model} {
+			if err := s.Merge(t.Context(), entries, 40); err != nil {
+				t.Fatal(err)
+			}
+		}
+		joined(db)
+		most = max(most, len(*db.links.layers.Load()))
+		if n%10 == 0 {
+			if got, want := linksOf(t, db.Links()), linksOf(t, &model); !reflect.DeepEqual(got, want) {
+				t.Fatalf("after %d merges\n%v\nand not\n%v", n+1, got, want)
+			}
+		}
+	}
+	if most != 3 { // with the newest
+		t.Errorf("there were up to %d layers", most)
+	}
+	list := *db.links.layers.Load()
+	rows := rowsIn(t, db)
+	for l := range rows {
+		if !slices.Contains(list, l) {
+			t.Errorf("%d rows of %+v are left; there are %+v", rows[l], l, list)
+		}
+	}
+	for i, l := range list {
+		if i > 0 && l.from != list[i-1].to+1 || i == 0 && l.from != 0 {
+			t.Errorf("%+v is not whole", list)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = layerStore(t, dir, small())
+	want := linksOf(t, &model)
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("opened again\n%v\nand not\n%v", got, want)
+	}
+	if got := *db.links.layers.Load(); !slices.Equal(got, list) {
+		t.Errorf("opened again there are %+v, and not %+v", got, list)
+	}
+	if err := db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("compacted\n%v\nand not\n%v", got, want)
+	}
+	if rows := rowsIn(t, db); len(rows) != 1 || rows[layer{0, list[len(list)-1].to}] != 60 {
+		t.Errorf("compacted there are rows of %v", rows)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The Merges of an inversion, each behind the last, are one layer, in the last level.
+func TestAnInversionIsALayer(t *testing.T) {
+	db := layerStore(t, t.TempDir(), small())
+	defer db.Close()
+	for round := range 3 {
+		entries := someLinks(round, 1)
+		for some := range slices.Chunk(entries, 20) {
+			if err := db.Links().Merge(t.Context(), some, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What is left of the last page comes with it once more.
+		if err := db.Links().Merge(t.Context(), entries[59:], 0); err != nil {
+			t.Fatal(err)
+		}
+		if list := *db.links.layers.Load(); len(list) != round+1 {
+			t.Errorf("round %d: layers %+v", round, list)
+		}
+	}
+	if levels := db.db.Metrics().Levels; levels[len(levels)-1].TablesIngested < 9 {
+		t.Errorf("%d tables were added to the last level", levels[len(levels)-1].TablesIngested)
+	}
+	// A small one goes where the last one went.
+	db.links.least = linkLeast
+	if err := db.Links().Merge(t.Context(), someLinks(7, 1), 0); err != nil {
+		t.Fatal(err)
+	}
+	if list := *db.links.layers.Load(); len(list) != 3 {
+		t.Errorf("layers %+v", list)
+	}
+}
+
+// Whoever reads while layers are joined, deleted and begun sees all that was merged before.
+func TestReadersSeeAllLayers(t *testing.T) {
+	db := layerStore(t, t.TempDir(), small())
+	defer db.Close()
+	var merged atomic.Int64
+	done := make(chan error, 2)
+	var stop atomic.Bool
+	complete := func(links []linkdb.Inlink, n int64) error {
+		if int64(len(links)) < n+1 && n > 0 { // and the one that all have
+			return fmt.Errorf("%d links after %d merges", len(links), n)
+		}
+		return nil
+	}
+	go func() {
+		var err error
+		for err == nil && !stop.Load() {
+			n := merged.Load()
+			var links []linkdb.Inlink
+			if links, err = db.Links().Get(t.Context(), "http://h1.example/30"); err == nil {
+				err = complete(links, n)
+			}
+		}
+		done <- err
+	}()
+	go func() {
+		var err error
+		for err == nil && !stop.Load() {
+			n, pages := merged.Load(), 0
+			for e, serr := range db.Links().Scan(t.Context(), crawldb.Range{}) {
+				if err = serr; err == nil {
+					err = complete(e.Inlinks, n)
+				}
+				if pages++; err != nil {
+					break
+				}
+			}
+			if err == nil && n > 0 && pages != 60 {
+				err = fmt.Errorf("%d pages", pages)
+			}
+		}
+		done <- err
+	}()
+	for n := range 150 {
+		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+		merged.Add(1)
+		if n%50 == 49 {
+			if err := db.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	stop.Store(true)
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Error(err)
+	}
+}
+
+// Layers that were joined and deleted after somebody has looked which there are, but before
+// they were read, are read in what they have become.
+func TestLayersGoWhileTheyAreLookedFor(t *testing.T) {
+	db := layerStore(t, t.TempDir(), small())
+	defer db.Close()
+	n := 0
+	again := func() {
+		db.links.listed = nil
+		for range 3 {
+			if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+				t.Error(err)
+			}
+			n++
+		}
+		if err := db.links.compact(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	again()
+	again()
+	db.links.listed = again
+	if links, err := db.Links().Get(t.Context(), "http://h1.example/30"); err != nil || len(links) != n+1 {
+		t.Errorf("Get has %d links of %d, %v", len(links), n+1, err)
+	}
+	db.links.listed = again
+	pages := 0
+	for e, err := range db.Links().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil || len(e.Inlinks) != n+1 {
+			t.Fatalf("a scan has %d links of %d, %v", len(e.Inlinks), n+1, err)
+		}
+		pages++
+	}
+	if pages != 60 {
+		t.Errorf("a scan has %d pages", pages)
+	}
+}
+
+// A limit counts the links of older layers, so layers that are not the oldest are joined as what
+// they are: changes of what is not known.
+func TestLimitsReachOlderLayers(t *testing.T) {
+	db := layerStore(t, t.TempDir(), small())
+	defer db.Close()
+	db.links.most = 100
+	var model memstore.Links
+	add := func(from, n, limit int) {
+		t.Helper()
+		e := linkdb.Entry{URL: "http://h.example/"}
+		for i := range n {
+			e.Inlinks = append(e.Inlinks, linkdb.Inlink{From: fmt.Sprintf("http://from.example/%03d", from+i)})
+		}
+		for _, s := range []linkdb.Store{db.Links(), &model} {
+			if err := s.Merge(t.Context(), []linkdb.Entry{e, {URL: fmt.Sprint("http://z.example/", from)}, {URL: "http://zz.example/", Inlinks: e.Inlinks[:1]}}, limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add(0, 10, 0)
+	add(50, 3, 3)
+	add(100, 10, 10)
+	add(150, 10, 10)
+	add(200, 1, 0)
+	want := linksOf(t, &model)
+	if n := len(want["http://h.example/"]); n != 11 {
+		t.Fatalf("%d links", n)
+	}
+	list := *db.links.layers.Load()
+	if len(list) != 5 {
+		t.Fatalf("layers %+v", list)
+	}
+	if err := db.links.join(t.Context(), list[1:4]); err != nil {
+		t.Fatal(err)
+	}
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("joined\n%v\nand not\n%v", got, want)
+	}
+	if err := db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("compacted\n%v\nand not\n%v", got, want)
+	}
+}
+
+// A crash between the joined layer and the deletion of those that it was made of leaves
+// remainders: nobody reads them, and the next large Merge deletes them.
+func TestRemaindersAreDeleted(t *testing.T) {
+	for _, first := range []int{0, 1} { // with the layer that every store has, and without it
+		dir := t.TempDir()
+		db := layerStore(t, dir, small())
+		db.links.most = 100
+		for n := range 5 {
+			if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := linksOf(t, db.Links())
+		list := *db.links.layers.Load()
+		some := list[first:4]
+		to := layer{some[0].from, some[len(some)-1].to}
+		var failed error
+		if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", rows: db.links.joined(t.Context(), some, to, &failed), err: &failed}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		db = layerStore(t, dir, small())
+		if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v\nand not\n%v", got, want)
+		}
+		left := append(slices.Clone(list[:first]), to, list[4])
+		if got := *db.links.layers.Load(); !slices.Equal(got, left) {
+			t.Errorf("layers %+v and not %+v", got, left)
+		}
+		if rows := rowsIn(t, db); len(rows) != len(left)+len(some) {
+			t.Errorf("rows of %v", rows)
+		}
+		db.links.most = 100
+		if err := db.Links().Merge(t.Context(), someLinks(4, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+		joined(db)
+		if rows := rowsIn(t, db); len(rows) != len(left)+1 {
+			t.Errorf("rows of %v", rows)
+		}
+		if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v\nand not\n%v", got, want)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A page whose links cannot be read keeps its layers from being joined, and nothing else.
+func TestUnreadableLinksAreNotJoined(t *testing.T) {
+	var log bytes.Buffer
+	o := small()
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	db := layerStore(t, t.TempDir(), o)
+	const merges = 40
+	for n := range merges {
+		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+		joined(db)
+		if n == 1 {
+			bad := layer{1, 1}.appendKey(nil, crawldb.Key("http://h1.example/30"))
+			if err := db.db.Set(bad, []byte{badLinks}, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := db.Links().Get(t.Context(), "http://h1.example/30"); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "http://h1.example/30") {
+		t.Errorf("Get of a page with unreadable links: %v", err)
+	}
+	if links, err := db.Links().Get(t.Context(), "http://h1.example/31"); err != nil || len(links) != merges+1 {
+		t.Errorf("%d links, %v", len(links), err)
+	}
+	// Tried with 2, 6, 14 and 30 closed layers, or about that.
+	if n := strings.Count(log.String(), "layers of the link db were not joined"); n < 2 || n > 6 {
+		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+	if err := db.Compact(t.Context()); !errors.Is(err, ErrDamaged) {
+		t.Errorf("Compact: %v", err)
+	}
+	if rows := rowsIn(t, db); rows[layer{1, 1}] != 60 {
+		t.Errorf("rows of %v", rows)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A block that cannot be read fails those who need it, and hides no layer.
+func TestUnreadableBlockOfALayer(t *testing.T) {
+	dir := t.TempDir()
+	db := layerStore(t, dir, small())
+	const merges = 5
+	for n := range merges {
+		if err := db.Links().Merge(t.Context(), someLinks(n, 2), 0); err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			db.links.most = 100
+		}
+	}
+	list := *db.links.layers.Load()
+	levels, err := db.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var damaged []string
+	for _, level := range levels {
+		for _, file := range level {
+			if l, _, ok := layerOf(file.Smallest.UserKey); ok && (l.to == 1 || l.to == 3) {
+				damaged = append(damaged, filepath.Join(db.path, fmt.Sprintf("%06d.sst", file.FileNum)))
+			}
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(damaged) != 2 {
+		t.Fatalf("files %v", damaged)
+	}
+	for _, name := range damaged {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[50] ^= 1 // the first block has all rows
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db = layerStore(t, dir, small())
+	db.links.most = 100
+	defer db.Close()
+	if links, err := db.Links().Get(t.Context(), "http://h2.example/42"); err != nil || len(links) != 4 {
+		t.Errorf("%d links, %v", len(links), err)
+	}
+	if got := *db.links.layers.Load(); !slices.Equal(got, list) {
+		t.Errorf("layers %+v and not %+v", got, list)
+	}
+	var where *crawldb.CorruptError
+	if _, err := db.Links().Get(t.Context(), "http://h2.example/43"); !errors.As(err, &where) || !slices.Contains(damaged, where.File) || where.Behind != crawldb.Key("http://h2.example/59")+"\x00" {
+		t.Errorf("Get of a page that cannot be read: %v, behind %q", err, where.Behind)
+	}
+	for range 3 {
+		if err := db.Links().Merge(t.Context(), someLinks(0, 2), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 10; n < 16; n++ {
+		if err := db.Links().Merge(t.Context(), someLinks(n, 2), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if links, err := db.Links().Get(t.Context(), "http://h2.example/42"); err != nil || len(links) != 7 {
+		t.Errorf("%d links, %v", len(links), err)
+	}
+}
+
+// A linkTrial merges at random, and keeps account of what the link db must have: model, and
+// then with the last Merge, which may or may not be there.
+type linkTrial struct {
+	r           *rand.Rand
+	model, then *memstore.Links
+	last        func() error // makes model the same as then
+}
+
+func newLinkTrial(t *testing.T, r *rand.Rand, has map[string][]linkdb.Inlink) *linkTrial {
+	t.Helper()
+	tr := &linkTrial{r: r, model: new(memstore.Links), then: new(memstore.Links), last: func() error { return nil }}
+	for _, s := range []linkdb.Store{tr.model, tr.then} {
+		for url, links := range has {
+			if err := s.Merge(t.Context(), []linkdb.Entry{{URL: url, Inlinks: links}}, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return tr
+}
+
+func (tr *linkTrial) step(t *testing.T, db *DB) error {
+	t.Helper()
+	if tr.r.IntN(12) == 0 {
+		return db.Compact(t.Context())
+	}
+	if err := tr.last(); err != nil {
+		t.Fatal(err)
+	}
+	db.links.least = []int{0, 1 << 20}[tr.r.IntN(2)]
+	entries := someLinks(tr.r.IntN(1000), 1+tr.r.IntN(5))
+	limit := []int{0, 3, 3, 10}[tr.r.IntN(4)]
+	if tr.r.IntN(6) == 0 { // it only limits
+		for i := range entries {
+			entries[i].Inlinks = nil
+		}
+	}
+	tr.last = func() error {
+		tr.last = func() error { return nil }
+		return tr.model.Merge(t.Context(), entries, limit)
+	}
+	if err := tr.then.Merge(t.Context(), entries, limit); err != nil {
+		t.Fatal(err)
+	}
+	return db.Links().Merge(t.Context(), entries, limit)
+}
+
+// check compares the store with the account, and returns what it has. The last Merge must be
+// there if it was acknowledged.
+func (tr *linkTrial) check(t *testing.T, db *DB, acknowledged bool) map[string][]linkdb.Inlink {
+	t.Helper()
+	got, want := linksOf(t, db.Links()), linksOf(t, tr.then)
+	if !reflect.DeepEqual(got, want) && (acknowledged || !reflect.DeepEqual(got, linksOf(t, tr.model))) {
+		t.Fatalf("%v\nand not\n%v", got, want)
+	}
+	return got
+}
+
+// TestLayersSurvivePowerLoss makes the machine crash at any write of Merges of all sizes, of
+// joins and of Compact.
+func TestLayersSurvivePowerLoss(t *testing.T) {
+	trials := uint64(60)
+	if *long {
+		trials = 3000
+	}
+	remains := 0
+	for trial := range trials {
+		tr := newLinkTrial(t, rand.New(rand.NewPCG(trial, 424)), nil)
+		mem := vfs.NewCrashableMem()
+		var left atomic.Pointer[vfs.MemFS]
+		kept := tr.r.IntN(101)
+		w := &onWrite{at: tr.r.Int64N(300)}
+		w.do = func() {
+			left.Store(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: rand.New(rand.NewPCG(trial, 1))}))
+		}
+		db := layerStore(t, memPath, inMemory(small(), errorfs.Wrap(mem, w)))
+		w.armed.Store(true)
+		for left.Load() == nil {
+			if err := tr.step(t, db); err != nil {
+				t.Fatalf("trial %d: %v", trial, err)
+			}
+		}
+		db.fence.fail(errCrash) // it leaves no seal
+		db.Close()
+		t.Log("trial", trial)
+		db = layerStore(t, memPath, inMemory(small(), left.Load()))
+		tr = newLinkTrial(t, tr.r, tr.check(t, db, false))
+		if db.links.remains.Load() {
+			remains++
+		}
+		for range 8 {
+			if err := tr.step(t, db); err != nil {
+				t.Fatalf("trial %d: %v", trial, err)
+			}
+		}
+		tr.check(t, db, true)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if t.Logf("%d of %d crashes left remainders", remains, trials); remains == 0 {
+		t.Error("none did")
+	}
+}
+
+// TestLayersSurviveFailures makes any write or read of Merges, joins and Compact fail, once or
+// from then on: the store is opened again with all that was acknowledged.
+func TestLayersSurviveFailures(t *testing.T) {
+	trials := uint64(60)
+	if *long {
+		trials = 3000
+	}
+	failed := 0
+	for trial := range trials {
+		tr := newLinkTrial(t, rand.New(rand.NewPCG(trial, 425)), nil)
+		mem := vfs.NewMem()
+		b := &breaker{at: 1 << 60, once: trial%2 == 0, cause: []error{syscall.EIO, syscall.EROFS}[tr.r.IntN(2)], picks: writes}
+		if trial%3 == 0 {
+			b.picks = reads
+		}
+		var armed atomic.Bool
+		picks := b.picks
+		b.picks = func(op errorfs.Op) bool { return armed.Load() && picks(op) }
+		b.at = tr.r.Int64N(300)
+		db := layerStore(t, memPath, inMemory(small(), errorfs.Wrap(mem, b)))
+		armed.Store(true)
+		var err error
+		for n := 0; n < 60 && err == nil; n++ {
+			err = tr.step(t, db)
+		}
+		if err != nil {
+			failed++
+		}
+		_ = db.Close()
+		t.Log("trial", trial, err)
+		db = layerStore(t, memPath, inMemory(small(), mem))
+		tr.check(t, db, err == nil)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if t.Logf("%d of %d failed", failed, trials); failed < int(trials)/4 {
+		t.Error("few do")
+	}
+}

@@ -1,0 +1,171 @@
+package pebblestore
+
+import (
+	"context"
+	"iter"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// tidy joins layers in the background, if there are many, and deletes remainders. The caller
+// is inside the engine.
+func (s *linkStore) tidy(ctx context.Context) {
+	select {
+	case s.joining <- struct{}{}:
+	default:
+		return
+	}
+	s.db.ingests.Go(func() {
+		defer func() { <-s.joining }()
+		ctx, stop := s.db.whileOpen(context.WithoutCancel(ctx), &s.view, nil)
+		defer stop()
+		err := s.dropOld(ctx)
+		for err == nil {
+			var some []layer
+			if some, err = s.worthJoining(); err != nil || len(some) == 0 {
+				break
+			}
+			err = s.join(ctx, some)
+		}
+		if err != nil && ctx.Err() == nil {
+			// It is tried again when there are twice as many: what cannot be read stays so.
+			s.enough = 2 * len(*s.layers.Load())
+			s.db.log.Warn("pebblestore: layers of the link db were not joined", "dir", s.db.dir, "error", err)
+		}
+	})
+}
+
+// worthJoining returns the layers to be joined. joining must be held.
+func (s *linkStore) worthJoining() ([]layer, error) {
+	list := *s.layers.Load()
+	closed := list[:len(list)-1]
+	if len(closed) <= max(s.most, s.enough) {
+		return nil, nil
+	}
+	i, all := len(closed), uint64(0)
+	for i > 0 {
+		l := closed[i-1]
+		size, err := s.db.db.EstimateDiskUsage(l.appendKey(nil, ""), l.end())
+		if err != nil {
+			return nil, s.db.outcome("link db", err)
+		}
+		if len(closed)-i >= 2 && size > all {
+			break
+		}
+		i, all = i-1, all+size
+	}
+	return closed[i:], nil
+}
+
+// join makes one of layers that nobody writes to. joining must be held, and the engine not
+// be closed before it returns.
+func (s *linkStore) join(ctx context.Context, some []layer) error {
+	to := layer{some[0].from, some[len(some)-1].to}
+	var failed error
+	t := tables{of: "layers-", size: lookEvery, filtered: to.filtered(), fresh: true, rows: s.joined(ctx, some, to, &failed), err: &failed}
+	if err := s.db.ingest(ctx, &s.view, t); err != nil {
+		return err
+	}
+	s.replace(some, to)
+	s.old, s.enough = append(s.old, some...), 0
+	s.remains.Store(true)
+	return s.dropOld(ctx)
+}
+
+// filtered reports whether tables of the layer need a filter: most pages that are asked for are
+// in the oldest, if in any.
+func (l layer) filtered() bool { return l.from > 0 }
+
+// joined yields the tables of a layer that is made of others.
+func (s *linkStore) joined(ctx context.Context, some []layer, to layer, failed *error) iter.Seq[iter.Seq2[[]byte, []byte]] {
+	return func(yield func(iter.Seq2[[]byte, []byte]) bool) {
+		m := s.merged(some, "", "")
+		key := to.appendKey(nil, "")
+		prefix, n := len(key), 0
+		page, value, ok := m.next()
+		table := func(yield func(key, value []byte) bool) {
+			for size := 0; ok && size < joinedTable; page, value, ok = m.next() {
+				if m.sum.sum.bad { // it would become what nobody can read
+					*failed = s.db.damaged("the inlinks of", m.sum.sum.url(), errInlinks)
+					return
+				}
+				if n++; n%checkEvery == 0 {
+					if *failed = s.db.goingOn(ctx, &s.view); *failed != nil {
+						return
+					}
+				}
+				key = append(key[:prefix], page...)
+				if size += len(key) + len(value); !yield(key, value) {
+					return
+				}
+			}
+		}
+		for ok && *failed == nil && yield(table) {
+		}
+		if err := m.close(); *failed == nil {
+			*failed = s.db.outcome("link db", err)
+		}
+	}
+}
+
+// dropOld deletes remainders. joining must be held.
+func (s *linkStore) dropOld(ctx context.Context) error {
+	if len(s.old) == 0 {
+		return nil
+	}
+	t := tables{of: "layers-", size: 0}
+	for _, l := range s.old {
+		t.cleared = append(t.cleared, pebble.KeyRange{Start: l.appendKey(nil, ""), End: l.end()})
+	}
+	if err := s.db.ingest(ctx, &s.view, t); err != nil {
+		return err
+	}
+	s.old = nil
+	s.remains.Store(false)
+	return nil
+}
+
+// compact joins all layers; Merges that come meanwhile go to another. The engine must not be
+// closed before it returns.
+func (s *linkStore) compact(ctx context.Context) error {
+	select {
+	case s.joining <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.joining }()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	closed, err := s.close()
+	<-s.turn
+	if err == nil {
+		err = s.dropOld(ctx)
+	}
+	if err == nil && len(closed) > 1 {
+		err = s.join(ctx, closed)
+	}
+	return err
+}
+
+// close ends the newest layer if it is not alone and not empty, and returns those that nobody
+// writes to any more. The turn must be held.
+func (s *linkStore) close() ([]layer, error) {
+	list, err := s.list()
+	if err != nil || len(*list) == 1 {
+		return nil, err
+	}
+	l := (*list)[len(*list)-1]
+	some, err := s.anyBehind(l, "")
+	if err := s.db.outcome("link db", err); err != nil {
+		return nil, err
+	}
+	if some && l.to < math.MaxUint32 {
+		s.replace(nil, layer{l.to + 1, l.to + 1})
+	}
+	layers := *s.layers.Load()
+	return layers[:len(layers)-1], nil
+}

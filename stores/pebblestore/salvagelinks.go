@@ -1,0 +1,144 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/linkdb"
+)
+
+// copyLinks copies the link db: for each page, what all layers have, remainders included.
+// These change nothing, and if a layer that has taken their place is damaged they are what is left.
+func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
+	layers, err := s.findLayers(ctx, in)
+	if err != nil {
+		return err
+	}
+	var heads []*salvagedLayer
+	for _, l := range layers {
+		h := s.openLayer(ctx, in.beside(), l)
+		defer h.stop()
+		if heads = append(heads, h); !h.advance() {
+			heads = heads[:len(heads)-1]
+		}
+		if h.err != nil {
+			return h.err
+		}
+	}
+	var entries []linkdb.Entry
+	size := 0
+	flush := func() error {
+		err := s.db.Links().Merge(ctx, entries, 0)
+		entries, size = entries[:0], 0
+		return err
+	}
+	for len(heads) > 0 {
+		page := heads[0].page
+		for _, h := range heads[1:] {
+			page = min(page, h.page)
+		}
+		e := linkdb.Entry{URL: crawldb.URLOf(page)}
+		lost := func(err error) {
+			s.lost(Loss{What: "link db", URL: e.URL, Offset: -1, Block: -1, Err: err})
+		}
+		var sum layerSum
+		for i := 0; i < len(heads); {
+			h := heads[i]
+			if h.page != page {
+				i++
+				continue
+			}
+			links, err := decodeInlinks(e.URL, h.value)
+			if err == nil && crawldb.Key(e.URL) != page {
+				err = errKey
+			}
+			if err == nil {
+				sum.add([]byte(page), h.value)
+				e.Inlinks = links
+			} else {
+				lost(err)
+			}
+			if h.advance() {
+				i++
+			} else if heads = slices.Delete(heads, i, i+1); h.err != nil {
+				return h.err
+			}
+		}
+		several := sum.n > 1
+		value := sum.value(true)
+		if value == nil {
+			continue
+		}
+		if several {
+			if e.Inlinks, err = decodeInlinks(e.URL, value); err != nil {
+				lost(err)
+				continue
+			}
+		}
+		entries = append(entries, e)
+		s.report.Targets++
+		if size += len(value); len(entries) >= salvageBatch || size >= salvageLinks {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// findLayers returns the layers that anything is left of, the oldest first.
+func (s *salvage) findLayers(ctx context.Context, in *sources) ([]layer, error) {
+	layers := []layer{{}}
+	upper := []byte{byte(layerTable) + 1}
+	for lower := []byte{byte(layerTable)}; ; {
+		var first []byte
+		err := in.between(ctx, lower, upper, func(key, _ []byte) error {
+			first = bytes.Clone(key)
+			return errEnough
+		})
+		if first == nil || !errors.Is(err, errEnough) {
+			slices.SortFunc(layers, layer.compare)
+			return layers, err
+		}
+		l, _, known := layerOf(first)
+		if lower = append(first, 0); known {
+			layers, lower = append(layers, l), l.end()
+		} else {
+			s.lost(Loss{What: "link db", URL: crawldb.URLOf(string(first[1:])), Offset: -1, Block: -1, Err: errLayer})
+		}
+	}
+}
+
+// A salvagedLayer is at a page of a layer.
+type salvagedLayer struct {
+	next  func() (page string, value []byte, ok bool)
+	stop  func()
+	page  string
+	value []byte
+	err   error // why there is no more
+}
+
+func (s *salvage) openLayer(ctx context.Context, in *sources, l layer) *salvagedLayer {
+	h := &salvagedLayer{}
+	h.next, h.stop = iter.Pull2(func(yield func(string, []byte) bool) {
+		err := in.between(ctx, l.appendKey(nil, ""), l.end(), func(key, value []byte) error {
+			if _, page, _ := layerOf(key); !yield(string(page), value) {
+				return errEnough
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			h.err = err
+		}
+	})
+	return h
+}
+
+func (h *salvagedLayer) advance() (ok bool) {
+	h.page, h.value, ok = h.next()
+	return ok
+}
