@@ -61,6 +61,26 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestKillMerges is TestKill for large Merges of links, each of which makes a layer, for the joining
+// of these in the background, and for Compact.
+func TestKillMerges(t *testing.T) {
+	t.Parallel()
+	k := &killer{random: rand.New(rand.NewPCG(*killSeed, 424)), points: 2, instants: 2, classes: map[string]int{}}
+	if *kills > 0 {
+		k.points, k.instants = *killAt, *kills
+	}
+	p := newPlace(t, &webtest.Web{Hosts: 1, PagesPerHost: 1})
+	if _, err := k.trace(t, p, job{now: killDay1, args: []string{"readdb", "--help"}}, 0); err != nil {
+		k.points = 0
+		t.Logf("NO TRACER: %v. No kill is aimed at a call to the system.", err)
+	}
+	k.job(t, p, job{name: "merges", now: killDay1, reader: true, args: []string{"links", "layers"}})
+	t.Logf("%d kills, %d of them before a change, %d while going on after a kill", k.done, k.aimed, k.again)
+	if k.done < 3 {
+		t.Errorf("only %d kills", k.done)
+	}
+}
+
 // A job is one command line, run in a directory with everything that the jobs
 // before it have left.
 type job struct {

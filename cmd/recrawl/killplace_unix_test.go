@@ -92,7 +92,7 @@ func (p *place) command(j job) *exec.Cmd {
 // another thing there, without opening any for writing.
 func (p *place) sound(t *testing.T, j job, what string) {
 	t.Helper()
-	for _, name := range []string{"crawl", "other", "merged", "learned", "saved"} {
+	for _, name := range []string{"crawl", "other", "merged", "learned", "saved", "links"} {
 		dir := filepath.Join(p.root, name)
 		if _, err := os.Stat(dir); err != nil || !slices.Contains(j.args, name) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl"
@@ -18,12 +19,46 @@ import (
 // file for each page event. It has so little memory to sort in that it needs temporary
 // files. Its arguments are the directory of the crawl, the file, where to connect, and the
 // time.
+//
+// With mergeLayers in place of the file it merges links instead.
 func readerMain() {
-	if err := read(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	do := func() error { return read(os.Args[1], os.Args[2], os.Args[3], os.Args[4]) }
+	if os.Args[2] == mergeLayers {
+		do = func() error { return mergeLinks(os.Args[1]) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+const (
+	mergeLayers = "layers" // in place of the file
+	// So many Merges make so many layers that some are joined.
+	layerMerges = 22
+	layerPages  = 3200
+)
+
+// mergeLinks adds more than a megabyte of links at a time, and compacts what it has made. It may be
+// repeated.
+func mergeLinks(dir string) error {
+	db, err := pebblestore.Open(dir, pebblestore.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for n := range layerMerges {
+		from := fmt.Sprintf("http://from%02d.example/%s", n*7%layerMerges, strings.Repeat("a/long/path/", 25))
+		entries := make([]linkdb.Entry, layerPages)
+		for i := range entries {
+			entries[i] = linkdb.Entry{URL: fmt.Sprintf("http://host.example/%06d", i), Inlinks: []linkdb.Inlink{{From: fmt.Sprint(from, i), Anchor: "a"}}}
+		}
+		if err := db.Links().Merge(context.Background(), entries, 3); err != nil {
+			return err
+		}
+	}
+	return db.Compact(context.Background())
 }
 
 func read(dir, file, connectTo, stamp string) error {
