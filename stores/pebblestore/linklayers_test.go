@@ -21,6 +21,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
@@ -505,6 +506,63 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 	}
 	if links, err := db.Links().Get(t.Context(), "http://h2.example/42"); err != nil || len(links) != 7 {
 		t.Errorf("%d links, %v", len(links), err)
+	}
+}
+
+// Layers are joined only where there is room for one more of their size: then nobody waits for
+// room that the new one has taken.
+func TestLayersAreNotJoinedWithoutRoom(t *testing.T) {
+	disk := dirstoretest.NewDisk()
+	disk.Resize(1 << 30)
+	o := onDisk(small(), disk)
+	o.MinFree = 60_000
+	paused := false
+	o.OnRoom = func(Room) { paused = true }
+	db := layerStore(t, memPath, o)
+	db.links.most = 100
+	const merges = 8
+	merge := func(n int) {
+		t.Helper()
+		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+		joined(db)
+	}
+	for n := range merges {
+		merge(n)
+	}
+	db.links.most = 2
+	all := uint64(0)
+	for _, l := range (*db.links.layers.Load())[:merges-2] {
+		size, err := db.links.sizeOf(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += size
+	}
+	used, _ := disk.Usage()
+	disk.Resize(used + o.MinFree*3/2 + int64(all)) // but a Merge takes some
+	merge(merges)
+	if n := len(*db.links.layers.Load()); n != merges+1 {
+		t.Errorf("%d layers", n)
+	}
+	if err := db.Compact(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Compact: %v", err)
+	}
+	if paused {
+		t.Error("changes have waited")
+	}
+	disk.Resize(1 << 30)
+	merge(merges + 1) // into the layer that Compact has begun
+	merge(merges + 2)
+	if n := len(*db.links.layers.Load()); n > 3 {
+		t.Errorf("%d layers, now that there is room", n)
+	}
+	if got := linksOf(t, db.Links()); len(got) != 60 || len(got["http://h1.example/30"]) != merges+4 {
+		t.Errorf("%d pages, %v", len(got), got["http://h1.example/30"])
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -2,8 +2,11 @@ package pebblestore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -29,8 +32,10 @@ func (s *linkStore) tidy(ctx context.Context) {
 			err = s.join(ctx, some)
 		}
 		if err != nil && ctx.Err() == nil {
-			// It is tried again when there are twice as many: what cannot be read stays so.
-			s.enough = 2 * len(*s.layers.Load())
+			if !errors.Is(err, errNoRoom) {
+				// It is tried again when there are twice as many: what cannot be read stays so.
+				s.enough = 2 * len(*s.layers.Load())
+			}
 			s.db.log.Warn("pebblestore: layers of the link db were not joined", "dir", s.db.dir, "error", err)
 		}
 	})
@@ -45,10 +50,9 @@ func (s *linkStore) worthJoining() ([]layer, error) {
 	}
 	i, all := len(closed), uint64(0)
 	for i > 0 {
-		l := closed[i-1]
-		size, err := s.db.db.EstimateDiskUsage(l.appendKey(nil, ""), l.end())
+		size, err := s.sizeOf(closed[i-1])
 		if err != nil {
-			return nil, s.db.outcome("link db", err)
+			return nil, err
 		}
 		if len(closed)-i >= 2 && size > all {
 			break
@@ -58,9 +62,39 @@ func (s *linkStore) worthJoining() ([]layer, error) {
 	return closed[i:], nil
 }
 
+// sizeOf returns about how many bytes a layer takes.
+func (s *linkStore) sizeOf(l layer) (uint64, error) {
+	size, err := s.db.db.EstimateDiskUsage(l.appendKey(nil, ""), l.end())
+	return size, s.db.outcome("link db", err)
+}
+
+// errNoRoom says that layers were not joined, as the disk would be full. Waiting for room, as changes do,
+// would keep what the new layer already takes from those who wait as well.
+var errNoRoom = fmt.Errorf("no room to join layers of the link db: %w", syscall.ENOSPC)
+
+// hasRoom returns errNoRoom unless there is room for so much more, and changes do not wait then.
+func (s *linkStore) hasRoom(more uint64) error {
+	free, least := s.db.space.usage()
+	if free == 0 && least == 0 || free-max(least+least/2, 0) >= int64(more) { // or the disk does not say
+		return nil
+	}
+	return errNoRoom
+}
+
 // join makes one of layers that nobody writes to. joining must be held, and the engine not
 // be closed before it returns.
 func (s *linkStore) join(ctx context.Context, some []layer) error {
+	all := uint64(0)
+	for _, l := range some {
+		size, err := s.sizeOf(l)
+		if err != nil {
+			return err
+		}
+		all += size
+	}
+	if err := s.hasRoom(all); err != nil {
+		return err
+	}
 	to := layer{some[0].from, some[len(some)-1].to}
 	var failed error
 	t := tables{of: "layers-", size: lookEvery, filtered: to.filtered(), fresh: true, rows: s.joined(ctx, some, to, &failed), err: &failed}
@@ -102,6 +136,9 @@ func (s *linkStore) joined(ctx context.Context, some []layer, to layer, failed *
 			}
 		}
 		for ok && *failed == nil && yield(table) {
+			if ok && *failed == nil {
+				*failed = s.hasRoom(joinedTable) // somebody else may have filled the disk
+			}
 		}
 		if err := m.close(); *failed == nil {
 			*failed = s.db.outcome("link db", err)
