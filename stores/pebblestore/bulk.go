@@ -221,6 +221,9 @@ type tables struct {
 	cleared []pebble.KeyRange                   // what is deleted with them; they have nothing of it
 	// filtered asks for filters of all tables, and not only of records that lie above others.
 	filtered bool
+	// aside says that a failure to write the tables is not one of the store, and a full disk
+	// nothing to wait for: they are not the engine's yet, and nobody waits for them.
+	aside bool
 	// fresh says that there are no rows yet under the keys, but perhaps the very first of a table.
 	fresh bool
 	// The first and the last record, if the first table has records of the crawl db.
@@ -233,13 +236,20 @@ type tables struct {
 // and would not stop waiting when the disk fails. Other stores, which have
 // other turns, commit nothing that overlaps.
 func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
-	if err := d.space.wait(ctx, v.errClosed); err != nil {
-		return err
+	if d.readOnly {
+		return ErrReadOnly
 	}
-	if err := d.makeRoom(ctx, v, t.size); err != nil {
-		return err
+	if t.rows != nil { // or it may be what makes room
+		if err := d.space.wait(ctx, v.errClosed); err != nil {
+			return err
+		}
+		if err := d.makeRoom(ctx, v, t.size); err != nil {
+			return err
+		}
 	}
-	defer d.space.hurry(ctx)()
+	if !t.aside {
+		defer d.space.hurry(ctx)()
+	}
 	if err := d.writeOut(); err != nil {
 		return err
 	}
@@ -261,7 +271,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 		}
 		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, t.of, len(names)))
 		names = append(names, name)
-		return d.outcome("write tables", d.writeTable(name, filtered, fill))
+		return d.outcome("write tables", d.writeTable(name, filtered, t.aside, fill))
 	}
 	if t.rows != nil {
 		for rows := range t.rows {
@@ -344,8 +354,12 @@ func (d *DB) liesAbove(t tables) (bool, error) {
 }
 
 // writeTable writes and syncs a table, with or without a filter.
-func (d *DB) writeTable(name string, filtered bool, fill func(*sstable.Writer) error) error {
-	f, err := d.fence.Create(name, vfs.WriteCategoryUnspecified)
+func (d *DB) writeTable(name string, filtered, aside bool, fill func(*sstable.Writer) error) error {
+	disk := vfs.FS(d.fence)
+	if aside {
+		disk = d.under
+	}
+	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}

@@ -191,17 +191,24 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	return err
 }
 
-// oneKind ends a file of the engine, which begins with a key, where rows of another table, or
-// of another layer of the link db, begin, behind ingested tables. These are of one table each, but a file that lies across
+// oneKind ends a file of the engine, which begins with a key, where rows of another table
+// begin, behind ingested tables. These are of one table each, but a file that lies across
 // two ties all that overlaps it together: a compaction of one table takes the other along,
 // though nothing of it has changed. What fills memtables lies across all tables anyway, and
 // is as many files fewer if they are not cut.
+//
+// Files with layers of the link db are always of one layer each: the tables of another would
+// overlap them, and findLayers relies on it.
 func (d *DB) oneKind(first []byte) (policy pebble.SpanPolicy, end []byte, err error) {
-	if len(first) > 0 && first[0] < 0xff && d.batched.Load() < int64(d.memSize/2) {
-		if end = []byte{first[0] + 1}; isLink(first) {
-			l, _, _ := layerOf(first)
-			end = l.end()
-		}
+	switch {
+	case len(first) == 0:
+	case isLink(first) && d.layered.Load():
+		l, _, _ := layerOf(first)
+		end = l.end()
+	case first[0] < 0xff && d.batched.Load() < int64(d.memSize/2):
+		end = []byte{first[0] + 1}
+	case first[0] < byte(layerTable) && d.layered.Load():
+		end = []byte{byte(layerTable)}
 	}
 	return policy, end, nil
 }

@@ -125,7 +125,7 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	for i := range 5000 {
 		rows[fmt.Sprintf("%c%d", crawlTable, i)] = []byte{1}
 	}
-	err = db.writeTable(name, true, func(w *sstable.Writer) error {
+	err = db.writeTable(name, true, false, func(w *sstable.Writer) error {
 		for _, key := range slices.Sorted(maps.Keys(rows)) {
 			if err := w.Set([]byte(key), rows[key]); err != nil {
 				return err

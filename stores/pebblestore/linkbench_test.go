@@ -70,7 +70,7 @@ func BenchmarkInlinksOfAPage(b *testing.B) {
 				var failed error
 				t := tables{of: "layers-", fresh: true, rows: db.links.joined(b.Context(), list, layer{0, 1000 + uint32(b.N)}, &failed), err: &failed}
 				for table := range t.rows {
-					if err := db.writeTable(b.TempDir()+"/table", false, func(w *sstable.Writer) error { return writeRows(w, table, true) }); err != nil {
+					if err := db.writeTable(b.TempDir()+"/table", false, true, func(w *sstable.Writer) error { return writeRows(w, table, true) }); err != nil {
 						b.Fatal(err)
 					}
 				}

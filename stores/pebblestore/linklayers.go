@@ -126,7 +126,7 @@ func findLayers(db *pebble.DB) (layers, old []layer, err error) {
 			_ = it.Close()
 			return nil, nil, err
 		default:
-			// Whoever needs what cannot be read will say so.
+			// Whoever needs what cannot be read will say so. Each file has one layer: see oneKind.
 			if named == nil {
 				if named, err = layersOfFiles(db); err != nil {
 					_ = it.Close()
@@ -151,8 +151,7 @@ func findLayers(db *pebble.DB) (layers, old []layer, err error) {
 	return layers, old, nil
 }
 
-// layersOfFiles returns the layers of first and last keys of the engine's files, in the order
-// of keys. A file with several layers has only rows of small Merges.
+// layersOfFiles returns the layers that the engine's files have, in the order of keys.
 func layersOfFiles(db *pebble.DB) (named []layer, err error) {
 	levels, err := db.SSTables()
 	for _, level := range levels {
@@ -242,6 +241,7 @@ func (s *linkStore) layerFor(page string) (l layer, began, fresh bool, err error
 		return l, false, fresh, nil
 	}
 	l = layer{l.to + 1, l.to + 1}
+	s.db.layered.Store(true)
 	s.replace(nil, l)
 	return l, true, true, nil
 }

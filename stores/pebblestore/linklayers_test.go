@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -437,6 +439,9 @@ func TestUnreadableLinksAreNotJoined(t *testing.T) {
 	if err := db.Compact(t.Context()); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Compact: %v", err)
 	}
+	if n := db.db.Metrics().Levels[0].TablesCount; n > 0 {
+		t.Errorf("Compact has left %d tables in level 0: the rest can be compacted", n)
+	}
 	if rows := rowsIn(t, db); rows[layer{1, 1}] != 60 {
 		t.Errorf("rows of %v", rows)
 	}
@@ -512,6 +517,150 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 	}
 	if links, err := db.Links().Get(t.Context(), "http://h2.example/42"); err != nil || len(links) != 7 {
 		t.Errorf("%d links, %v", len(links), err)
+	}
+}
+
+// Whatever else is in the files of the engine, layers are in others, each in its own: no table of a
+// new one overlaps them, and where a block cannot be read they say which layers there are.
+func TestLayersHaveFilesOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	for open := range 2 {
+		db := layerStore(t, dir, small())
+		alone(db, func() { db.links.most = 100 })
+		for n := range 3 {
+			if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 300 {
+				b := crawldb.Batch{URLs: []string{fmt.Sprintf("http://h.example/%05d", i)}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+					return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch, Retries: 10*open + n, ETag: strings.Repeat("e", 200)}, nil
+				}}
+				if err := db.Crawl().Update(t.Context(), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if db.batched.Load() < int64(db.memSize/2) {
+				t.Fatalf("%d bytes of small updates", db.batched.Load())
+			}
+			if err := db.db.Compact(t.Context(), []byte{0}, []byte{0xff}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		levels, err := db.db.SSTables()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[layer]bool{}
+		for _, level := range levels {
+			for _, file := range level {
+				first, last := file.Smallest.UserKey, file.Largest.UserKey
+				a, _, ok := layerOf(first)
+				if b, _, _ := layerOf(last); ok && a == b {
+					seen[a] = true
+				} else if first[0] <= byte(layerTable) && last[0] >= byte(layerTable) {
+					t.Errorf("a file from %q to %q", first, last)
+				}
+			}
+		}
+		if len(seen) != 3*(open+1) {
+			t.Errorf("files of %v", seen)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A handle that is open for reading refuses what would write layers, and is none the worse for it.
+func TestLayersOfAReader(t *testing.T) {
+	dir := t.TempDir()
+	db := layerStore(t, dir, small())
+	alone(db, func() { db.links.most = 100 })
+	for n := range 4 {
+		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := linksOf(t, db.Links())
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := small()
+	o.ReadOnly = true
+	db = layerStore(t, dir, o)
+	if err := db.Compact(t.Context()); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Compact: %v", err)
+	}
+	if err := db.Links().Merge(t.Context(), someLinks(9, 1), 0); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Merge: %v", err)
+	}
+	joined(db)
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nand not\n%v", got, want)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A disk that becomes full while layers are joined ends that, and the room is there again. What is
+// left of joined layers is deleted even though the disk is full.
+func TestLayersOnAFullDisk(t *testing.T) {
+	disk := dirstoretest.NewDisk()
+	disk.Resize(1 << 30)
+	var filling atomic.Bool
+	disk.OnOp = func(op dirstoretest.Op) error {
+		if filling.Load() && op.Kind.Changes() && strings.Contains(op.Name, bulkPrefix+"layers-") {
+			used, _ := disk.Usage()
+			disk.Resize(used)
+		}
+		return nil
+	}
+	o := onDisk(small(), disk)
+	o.MinFree = 60_000
+	db := layerStore(t, memPath, o)
+	alone(db, func() { db.links.most = 100 })
+	for n := range 6 {
+		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := linksOf(t, db.Links())
+	filling.Store(true)
+	if err := db.Compact(t.Context()); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrFailed) {
+		t.Errorf("Compact: %v", err)
+	}
+	filling.Store(false)
+	disk.Resize(1 << 30)
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nand not\n%v", got, want)
+	}
+	list := *db.links.layers.Load()
+	some, to := list[:len(list)-1], layer{0, list[len(list)-2].to}
+	var failed error
+	if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", fresh: true, rows: db.links.joined(t.Context(), some, to, &failed), err: &failed}); err != nil {
+		t.Fatal(err)
+	}
+	used, _ := disk.Usage()
+	disk.Resize(used + o.MinFree/2)
+	alone(db, func() {
+		db.links.replace(some, to)
+		db.links.old = append(db.links.old, some...)
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		if err := db.links.dropOld(ctx); err != nil {
+			t.Errorf("with little room left: %v", err)
+		}
+	})
+	if rows := rowsIn(t, db); len(rows) != 1 {
+		t.Errorf("rows of %v", rows)
+	}
+	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nand not\n%v", got, want)
+	}
+	disk.Resize(1 << 30)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -32,7 +31,7 @@ func (s *linkStore) tidy(ctx context.Context) {
 			err = s.join(ctx, some)
 		}
 		if err != nil && ctx.Err() == nil {
-			if !errors.Is(err, errNoRoom) {
+			if !isFull(err) {
 				// It is tried again when there are twice as many: what cannot be read stays so.
 				s.enough = 2 * len(*s.layers.Load())
 			}
@@ -97,7 +96,7 @@ func (s *linkStore) join(ctx context.Context, some []layer) error {
 	}
 	to := layer{some[0].from, some[len(some)-1].to}
 	var failed error
-	t := tables{of: "layers-", size: lookEvery, filtered: to.filtered(), fresh: true, rows: s.joined(ctx, some, to, &failed), err: &failed}
+	t := tables{of: "layers-", size: lookEvery, filtered: to.filtered(), fresh: true, aside: true, rows: s.joined(ctx, some, to, &failed), err: &failed}
 	if err := s.db.ingest(ctx, &s.view, t); err != nil {
 		return err
 	}
@@ -111,37 +110,40 @@ func (s *linkStore) join(ctx context.Context, some []layer) error {
 // in the oldest, if in any.
 func (l layer) filtered() bool { return l.from > 0 }
 
-// joined yields the tables of a layer that is made of others.
+// joined yields the tables of a layer that is made of others. Nobody writes to these, so each table
+// is from another moment, and files that have become obsolete meanwhile are not kept.
 func (s *linkStore) joined(ctx context.Context, some []layer, to layer, failed *error) iter.Seq[iter.Seq2[[]byte, []byte]] {
 	return func(yield func(iter.Seq2[[]byte, []byte]) bool) {
-		m := s.merged(some, "", "")
 		key := to.appendKey(nil, "")
-		prefix, n := len(key), 0
-		page, value, ok := m.next()
-		table := func(yield func(key, value []byte) bool) {
-			for size := 0; ok && size < joinedTable; page, value, ok = m.next() {
-				if m.sum.sum.bad { // it would become what nobody can read
-					*failed = s.db.damaged("the inlinks of", m.sum.sum.url(), errInlinks)
-					return
-				}
-				if n++; n%checkEvery == 0 {
-					if *failed = s.db.goingOn(ctx, &s.view); *failed != nil {
+		prefix := len(key)
+		for from, more := "", true; more && *failed == nil; {
+			m := s.merged(some, from, "")
+			page, value, ok := m.next()
+			table := func(yield func(key, value []byte) bool) {
+				for size, n := 0, 0; ok && size < joinedTable; page, value, ok = m.next() {
+					if m.sum.sum.bad { // it would become what nobody can read
+						*failed = s.db.damaged("the inlinks of", m.sum.sum.url(), errInlinks)
+						return
+					}
+					if n++; n%checkEvery == 0 {
+						if *failed = s.db.goingOn(ctx, &s.view); *failed != nil {
+							return
+						}
+					}
+					key = append(key[:prefix], page...)
+					if size += len(key) + len(value); !yield(key, value) {
 						return
 					}
 				}
-				key = append(key[:prefix], page...)
-				if size += len(key) + len(value); !yield(key, value) {
-					return
-				}
 			}
-		}
-		for ok && *failed == nil && yield(table) {
-			if ok && *failed == nil {
+			more = ok && yield(table) && ok
+			from = string(key[prefix:]) + "\x00"
+			if err := m.close(); *failed == nil {
+				*failed = s.db.outcome("link db", err)
+			}
+			if more && *failed == nil {
 				*failed = s.hasRoom(joinedTable) // somebody else may have filled the disk
 			}
-		}
-		if err := m.close(); *failed == nil {
-			*failed = s.db.outcome("link db", err)
 		}
 	}
 }

@@ -143,6 +143,7 @@ type DB struct {
 	// cacheSize is the size of the engine's cache.
 	cacheSize int64
 	readOnly  bool
+	layered   atomic.Bool // there may be rows in layerTable
 	options   *pebble.Options
 	ingests   sync.WaitGroup // of tables, and tidy; after a failure they wait for release
 	tidying   sync.Mutex     // held by tidy until it is done
@@ -212,6 +213,7 @@ func open(dir string, o Options) (*DB, error) {
 // openClaimed opens a store whose directory is locked, and keeps the lock until it is closed.
 func openClaimed(home *home, o Options) (_ *DB, err error) {
 	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{}), backing: make(chan struct{}, 1), tidyLeast: tidyLeast}
+	d.layered.Store(!home.fresh) // until that is known
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -240,6 +242,8 @@ func openClaimed(home *home, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), joining: make(chan struct{}, 1), least: linkLeast, most: mostLayers}
+	some, err := d.has(layerTable)
+	d.layered.Store(some || err != nil) // whoever reads them will say what is wrong
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1), lag: cmp.Or(o.lag, lag)}
 	if o.ReadOnly {
 		return d, nil
@@ -313,7 +317,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	d.pacer.hurry()
 	joined := d.links.compact(ctx)
 	err := joined
-	if err == nil || errors.Is(err, errNoRoom) { // there may be once this is done
+	if err == nil || isFull(err) || errors.Is(err, ErrDamaged) { // the rest can be compacted
 		err = cmp.Or(d.db.Compact(ctx, []byte{0}, []byte{0xff}, false), joined)
 	}
 	if err != nil && ctx.Err() != nil {
