@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"bytes"
+	"container/heap"
 	"context"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,7 +41,7 @@ func (s *linkStore) merged(layers []layer, from, to string) *layerMerge {
 			return m
 		}
 	}
-	m.q.init()
+	heap.Init(&m.q)
 	return m
 }
 
@@ -167,33 +168,23 @@ type layerHead struct {
 	age  int
 }
 
-func (q layerQueue) less(i, j int) bool {
+func (q layerQueue) Len() int { return len(q) }
+
+func (q layerQueue) Less(i, j int) bool {
 	if c := bytes.Compare(q[i].page, q[j].page); c != 0 {
 		return c < 0
 	}
 	return q[i].age < q[j].age
 }
 
-func (q layerQueue) init() {
-	for i := len(q)/2 - 1; i >= 0; i-- {
-		q.down(i)
-	}
-}
+func (q layerQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-func (q layerQueue) down(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(q); child++ {
-			if q.less(child, least) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		q[i], q[least] = q[least], q[i]
-		i = least
-	}
+func (q *layerQueue) Push(x any) { *q = append(*q, x.(layerHead)) }
+
+func (q *layerQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
 }
 
 // second reports whether another than that on top has the same page.
@@ -211,13 +202,11 @@ func (q *layerQueue) advance() error {
 	head := &(*q)[0]
 	if head.it.Next() {
 		_, head.page, _ = layerOf(head.it.Key())
+		heap.Fix(q, 0)
 	} else if err := head.it.Error(); err != nil {
 		return err
 	} else {
-		last := len(*q) - 1
-		(*q)[0] = (*q)[last]
-		*q = (*q)[:last]
+		heap.Pop(q)
 	}
-	q.down(0)
 	return nil
 }
