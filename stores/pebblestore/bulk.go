@@ -279,19 +279,16 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 			if err := write(t.filtered || above && len(names) == 0, func(w *sstable.Writer) error { return writeRows(w, rows, t.fresh) }); err != nil {
 				return err
 			}
-			if t.err != nil && *t.err != nil {
-				return *t.err
-			}
 		}
+	}
+	if t.err != nil && *t.err != nil {
+		return *t.err
 	}
 	for _, r := range t.cleared {
 		// One would overlap what lies between them.
 		if err := write(false, func(w *sstable.Writer) error { return w.DeleteRange(r.Start, r.End) }); err != nil {
 			return err
 		}
-	}
-	if t.err != nil && *t.err != nil {
-		return *t.err
 	}
 	if len(names) == 0 {
 		return nil

@@ -67,14 +67,14 @@ func (s *linkStore) sizeOf(l layer) (uint64, error) {
 	return size, s.db.outcome("link db", err)
 }
 
-// errNoRoom says that layers were not joined, as the disk would be full. Waiting for room, as changes do,
-// would keep what the new layer already takes from those who wait as well.
+// errNoRoom says that layers were not joined, as the disk would be full. Waiting for room, as
+// changes do, would keep what the new layer already takes from those who wait as well.
 var errNoRoom = fmt.Errorf("no room to join layers of the link db: %w", syscall.ENOSPC)
 
 // hasRoom returns errNoRoom unless there is room for so much more, and changes do not wait then.
 func (s *linkStore) hasRoom(more uint64) error {
 	free, least := s.db.space.usage()
-	if free == 0 && least == 0 || free-max(least+least/2, 0) >= int64(more) { // or the disk does not say
+	if free == 0 && least == 0 || free-max(needed(least), 0) >= int64(more) { // or the disk does not say
 		return nil
 	}
 	return errNoRoom

@@ -12,7 +12,8 @@ import (
 )
 
 // copyLinks copies the link db: for each page, what all layers have, remainders included.
-// While all of them are there they change nothing, and if a layer that has taken their place is damaged they are what is left.
+// While all of them are there they change nothing, and if a layer that has taken their place is
+// damaged they are what is left.
 func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 	layers, err := s.findLayers(ctx, in)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *space) look() {
 	defer s.mu.Unlock()
 	s.looked.Store(time.Now().UnixNano())
 	free, least := s.usage()
-	need := least + least/2
+	need := needed(least)
 	paused := s.struck > 0 || free < least || s.paused.Load() && free < need
 	if paused == s.paused.Load() {
 		return
@@ -91,6 +91,9 @@ func (s *space) look() {
 	}
 	s.tell(r)
 }
+
+// needed returns how much must be free for changes to resume.
+func needed(least int64) int64 { return least + least/2 }
 
 // usage returns the free space, and what has to be free. If the disk does not say, there
 // is room.
