@@ -42,7 +42,7 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	var name, largest string
 	for _, file := range levels[len(levels)-1] {
 		if name == "" && file.Smallest.UserKey[0] == byte(crawlTable) {
-			name, largest = filepath.Join(db.path, fmt.Sprintf("%06d.sst", file.FileNum)), string(file.Largest.UserKey)
+			name, largest = filepath.Join(db.path, sstName(uint64(file.FileNum))), string(file.Largest.UserKey)
 		}
 	}
 	if err := db.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -41,19 +42,26 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 
 // behindFile returns a key after all of a table; nil if unknown.
 func behindFile(db *pebble.DB, path string) []byte {
-	levels, err := db.SSTables()
+	files, err := filesOf(db)
 	if err != nil {
 		return nil
 	}
-	for _, level := range levels {
-		for _, file := range level {
-			if fmt.Sprintf("%06d.sst", file.FileNum) == filepath.Base(path) {
-				return append(bytes.Clone(file.Largest.UserKey), 0)
-			}
+	for _, file := range files {
+		if sstName(uint64(file.FileNum)) == filepath.Base(path) {
+			return append(bytes.Clone(file.Largest.UserKey), 0)
 		}
 	}
 	return nil
 }
+
+// filesOf returns the tables of all levels.
+func filesOf(db *pebble.DB) ([]pebble.SSTableInfo, error) {
+	levels, err := db.SSTables()
+	return slices.Concat(levels...), err
+}
+
+// sstName is the name of a table of the engine.
+func sstName(number uint64) string { return fmt.Sprintf("%06d.sst", number) }
 
 // damaged returns the error for an invalid stored value.
 func (d *DB) damaged(what, name string, err error) error {

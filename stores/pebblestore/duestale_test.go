@@ -369,7 +369,7 @@ func spoil(t *testing.T, db *DB, urls []string) (again *DB, lost []string) {
 			}
 		}
 	}
-	dir, path := db.dir, filepath.Join(db.path, fmt.Sprintf("%06d.sst", file.FileNum))
+	dir, path := db.dir, filepath.Join(db.path, sstName(uint64(file.FileNum)))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

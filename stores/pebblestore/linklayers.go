@@ -153,13 +153,11 @@ func findLayers(db *pebble.DB) (layers, old []layer, err error) {
 
 // layersOfFiles returns the layers that the engine's files have, in the order of keys.
 func layersOfFiles(db *pebble.DB) (named []layer, err error) {
-	levels, err := db.SSTables()
-	for _, level := range levels {
-		for _, file := range level {
-			for _, key := range [...][]byte{file.Smallest.UserKey, file.Largest.UserKey} {
-				if l, _, known := layerOf(key); known && table(key[0]) == layerTable {
-					named = append(named, l)
-				}
+	files, err := filesOf(db)
+	for _, file := range files {
+		for _, key := range [...][]byte{file.Smallest.UserKey, file.Largest.UserKey} {
+			if l, _, known := layerOf(key); known && table(key[0]) == layerTable {
+				named = append(named, l)
 			}
 		}
 	}

@@ -219,7 +219,7 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 		}
 	}
 	for number := range missing {
-		s.lost(Loss{What: "crawl db", File: under.PathJoin(path, fmt.Sprintf("%06d.sst", number)), Offset: -1, Block: -1, Err: fs.ErrNotExist})
+		s.lost(Loss{What: "crawl db", File: under.PathJoin(path, sstName(number)), Offset: -1, Block: -1, Err: fs.ErrNotExist})
 	}
 	for _, v := range logs {
 		in.logged = append(in.logged, v)
