@@ -132,7 +132,14 @@ func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 			f.fail(err)
 		}
 	}
-	return f.open(name, func() (vfs.File, error) { return f.FS.Create(name, c) })
+	return f.open(name, func() (vfs.File, error) {
+		if isManifest(name) {
+			if err := f.beginManifest(name); err != nil {
+				return nil, err
+			}
+		}
+		return f.FS.Create(name, c)
+	})
 }
 
 func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -234,6 +241,9 @@ type fencedFile struct {
 	// larger ones. So what is written to a table is gathered.
 	gather   bool
 	gathered []byte
+	// Of a manifest: how long it is, and the name that says how far it was synced.
+	written int64
+	synced  string
 }
 
 const gatherBytes = 64 << 10
@@ -289,6 +299,7 @@ func (f *fencedFile) Write(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	f.written += int64(len(p))
 	return len(p), nil
 }
 
@@ -310,7 +321,16 @@ func (f *fencedFile) changeAll(do func() error) error {
 	})
 }
 
-func (f *fencedFile) Sync() error     { return f.changeAll(f.File.Sync) }
+func (f *fencedFile) Sync() error {
+	return f.changeAll(func() error {
+		err := f.File.Sync()
+		if err == nil && isManifest(f.name) {
+			err = f.nameSynced()
+		}
+		return err
+	})
+}
+
 func (f *fencedFile) SyncData() error { return f.changeAll(f.File.SyncData) }
 
 func (f *fencedFile) SyncTo(length int64) (full bool, err error) {

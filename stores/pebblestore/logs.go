@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -107,57 +106,4 @@ func missingLogs(under vfs.FS, path string) (damage []error, err error) {
 		}
 	}
 	return damage, nil
-}
-
-// leastLog returns the number of the first log that the engine needs, as the manifest has
-// it: older ones are in tables. Zero means that the manifest does not say, as long as a
-// new store has never been flushed.
-func leastLog(under vfs.FS, path string) (number uint64, err error) {
-	names, err := under.List(path)
-	if err != nil {
-		return 0, err
-	}
-	name := currentManifest(names)
-	if name == "" {
-		return 0, nil
-	}
-	f, err := under.Open(under.PathJoin(path, name))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	err = eachRecord(f, min(info.Size(), mostRecords), 0, func(edit []byte) {
-		if n := logOf(edit); n > 0 {
-			number = n
-		}
-	}, func(int64) {})
-	return number, err
-}
-
-// logOf returns the number of the first log that is needed after a change in the
-// manifest; zero if the change does not affect it.
-func logOf(edit []byte) uint64 {
-	const comparator, logNumber, nextFile, lastSequence, prevLog = 1, 2, 3, 4, 9
-	number := func() uint64 {
-		v, n := binary.Uvarint(edit)
-		edit = edit[max(n, 0):]
-		return v
-	}
-	for len(edit) > 0 { // these fields come first in every change
-		switch number() {
-		case comparator:
-			edit = edit[min(number(), uint64(len(edit))):]
-		case logNumber:
-			return number()
-		case nextFile, lastSequence, prevLog:
-			number()
-		default:
-			return 0
-		}
-	}
-	return 0
 }

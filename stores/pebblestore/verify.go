@@ -280,7 +280,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		case ext == ".sst":
 			err = checkTable(ctx, full, counts[tableNumber(name)], c)
 		case name == manifest:
-			_, err = checkManifest(machine(), full)
+			_, err = checkManifest(machine(), full, names)
 		case strings.HasPrefix(name, "OPTIONS-"):
 			err = checkOptions(machine(), full)
 		case ext == ".log":
@@ -390,18 +390,6 @@ func recordsOf(under vfs.FS, path string, number uint32) (records, error) {
 	return readRecords(f, info.Size(), number)
 }
 
-// currentManifest returns the name of the manifest in use.
-func currentManifest(names []string) string {
-	last, manifest := "", ""
-	for _, name := range names {
-		if text, ok := strings.CutPrefix(name, "marker.manifest."); ok && text > last {
-			last = text
-			_, manifest, _ = strings.Cut(text, ".")
-		}
-	}
-	return manifest
-}
-
 // checkOptions protects the engine, which reads the whole file at once, from one that
 // is far too long.
 func checkOptions(under vfs.FS, path string) error {
@@ -433,7 +421,7 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 		var r records
 		switch {
 		case name == manifest:
-			r, err = checkManifest(under, full)
+			r, err = checkManifest(under, full, names)
 		case strings.HasSuffix(name, ".log"):
 			r, err = checkLog(under, full)
 		case strings.HasPrefix(name, "OPTIONS-"):
@@ -447,16 +435,6 @@ func checkRecords(under vfs.FS, path string, torn func(file string, at, size int
 		}
 	}
 	return nil
-}
-
-// checkManifest distinguishes damage of the manifest from what a crash has cut
-// off, which the engine does not.
-func checkManifest(under vfs.FS, path string) (records, error) {
-	r, err := recordsOf(under, path, 0)
-	if err == nil && (r.later || r.whole || r.altered) {
-		return records{}, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
-	}
-	return r, err
 }
 
 // foreignFiles reports files that do not belong to the store.
@@ -507,7 +485,7 @@ func ours(rel string, e fs.DirEntry) bool {
 // engineFile reports whether a file has a name that the engine uses.
 func engineFile(name string) bool {
 	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary.", bulkPrefix, logsPrefix} {
+	for _, prefix := range []string{manifestPrefix, "OPTIONS-", "marker.", "temporary.", bulkPrefix, logsPrefix, syncedPrefix} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
