@@ -69,21 +69,26 @@ func TestFullDisk(t *testing.T) {
 			}
 			return c, out, errs
 		}
-		says := func(c *exec.Cmd, errs *output, what string) {
+		// pauses waits until a command says that it does, or has ended.
+		pauses := func(c *exec.Cmd, errs *output) bool {
 			t.Helper()
-			for began := time.Now(); !strings.Contains(errs.String(), what); time.Sleep(5 * time.Millisecond) {
-				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
-				ended := err == nil && strings.Contains(string(stat), ") Z ") && !strings.Contains(errs.String(), what)
-				if took := time.Since(began); ended || took > 3*time.Minute {
-					t.Fatalf("%q does not say %q in %v, and has ended %t:\n%s", c.Args[1:], what, took, ended, errs)
+			for began := time.Now(); !strings.Contains(errs.String(), "recrawl: paused: "); time.Sleep(5 * time.Millisecond) {
+				if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid)); err == nil && strings.Contains(string(stat), ") Z ") {
+					return strings.Contains(errs.String(), "recrawl: paused: ")
+				}
+				if time.Since(began) > 3*time.Minute {
+					t.Fatalf("%q does not pause:\n%s", c.Args[1:], errs)
 				}
 			}
+			return true
 		}
 		// It waits from the start, and can be interrupted.
 		for _, free := range []int{0, 20, 200} { // kB
 			fill(t, ballast, top, free)
 			c, out, errs := run()
-			says(c, errs, "paused")
+			if !pauses(c, errs) {
+				t.Errorf("with %d kB free it does not pause", free)
+			}
 			asked := time.Now()
 			c.Process.Signal(syscall.SIGINT)
 			if r := wait(t, c, out, errs); r.code != 1 || !strings.Contains(r.err, "paused") {
@@ -146,15 +151,20 @@ func TestFullDisk(t *testing.T) {
 		same(t, "on a full disk", dump(t, s.dir), want)
 		for _, args := range [][]string{{"updatehostdb"}, {"inject", "http://more.example/"}, {"generate"}, {"compact"}} {
 			args = slices.Insert(args, 1, "-d", s.dir)
-			stuff(ballast) // the one before has let go of a log, in which there is room for a step, and compact may need no more
+			stuff(ballast) // the one before has let go of a log
 			c, out, errs := exec.Command(program, args...), new(output), new(output)
 			c.Stdout, c.Stderr = out, errs
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
-			says(c, errs, "resumes when there is room")
+			paused := pauses(c, errs)
 			c.Process.Signal(syscall.SIGINT)
-			if r := wait(t, c, out, errs); r.code != 1 || !strings.Contains(r.err, "interrupted") {
+			r := wait(t, c, out, errs)
+			if idle := args[0] == "updatehostdb" || args[0] == "compact"; idle && !paused && r.code == 0 {
+				continue // it has nothing to write, and a file system may have a block left, which is enough to see that
+			}
+			said := strings.Contains(r.err, "interrupted") || strings.Contains(r.err, "resumes from here") // what was in memory may find no room at the end
+			if r.code != 1 || !strings.Contains(r.err, "; resumes ") || !said {
 				t.Errorf("%s on a full disk, interrupted: %+v", args[0], r)
 			}
 		}
