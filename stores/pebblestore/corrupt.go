@@ -2,11 +2,13 @@ package pebblestore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -26,6 +28,9 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 	if both, ok := err.(interface{ Unwrap() []error }); ok && len(both.Unwrap()) > 0 {
 		c.Err = both.Unwrap()[0]
 	}
+	if c.Offset < 0 {
+		c.Offset = indexDamage(d.under, c.File)
+	}
 	key := behind(d.under, c.File, c.Offset)
 	if key == nil && c.Offset >= 0 && d.db != nil {
 		key = behindFile(d.db, c.File)
@@ -38,6 +43,23 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 		c.Behind = string(key[1:])
 	}
 	return c
+}
+
+// indexDamage returns where the index of a table, or what leads to it, is damaged; -1 if
+// it is not.
+func indexDamage(under vfs.FS, path string) int64 {
+	if !isTable(path) {
+		return -1
+	}
+	t, err := openTable(under, path)
+	if t != nil {
+		defer t.close()
+	}
+	var damage *crawldb.CorruptError
+	if !errors.As(err, &damage) {
+		return -1
+	}
+	return damage.Offset
 }
 
 // behindFile returns a key after all of a table; nil if unknown.

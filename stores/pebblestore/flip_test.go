@@ -120,6 +120,8 @@ type trial struct {
 	states    []string // of a store that was killed: what its tables held at each step
 	bit       bool     // the damage is one bit
 	cut       bool     // the damage is that the end is not there
+	at        int64    // where the damage ends
+	swapped   bool     // the damage is that it is another file
 }
 
 // outcomes counts what came of the trials.
@@ -148,10 +150,11 @@ func (tr trial) run(t *testing.T, o *outcomes) {
 	before := allocated()
 	got, err := tr.read(t.Context())
 	var found []string
-	named := false
+	named, placed := false, tr.places(err)
 	r, verr := pebblestore.Verify(t.Context(), tr.dir, verify.Options{Found: func(f verify.Finding) {
 		found = append(found, f.Error())
 		named = named || tr.names(f.Error())
+		placed = placed || tr.names(f.File) && tr.within(f.Offset)
 	}})
 	if n := allocated() - before; n > 64<<20 {
 		o.large++
@@ -171,6 +174,8 @@ func (tr trial) run(t *testing.T, o *outcomes) {
 		t.Errorf("%s: the file is not named: %v; %v; found %q", tr.what, err, verr, found)
 	case err != nil && r.Findings == 0 && verr == nil:
 		t.Errorf("%s: verify found nothing, and reading did: %v", tr.what, err)
+	case (err != nil || r.Findings > 0 || verr != nil) && !placed && !tr.hasNoPlaces():
+		t.Errorf("%s: the place is not named: %v; %v; found %q", tr.what, err, verr, found)
 	case err != nil || r.Findings > 0 || verr != nil:
 		o.detected++
 	case !tr.same(got):
@@ -188,6 +193,22 @@ func (tr trial) names(text string) bool {
 		}
 	}
 	return false
+}
+
+// within reports whether an offset is where the damage is, or where what has it begins.
+func (tr trial) within(at int64) bool { return 0 <= at && at <= tr.at }
+
+// places reports whether an error says where the damage is.
+func (tr trial) places(err error) bool {
+	var damage *crawldb.CorruptError
+	return errors.As(err, &damage) && tr.names(damage.File) && tr.within(damage.Offset)
+}
+
+// hasNoPlaces reports whether the file is another one, or one of a few lines, which is right
+// or wrong as a whole.
+func (tr trial) hasNoPlaces() bool {
+	name := filepath.Base(tr.file)
+	return tr.swapped || name == "FORMAT" || strings.HasPrefix(name, "OPTIONS-")
 }
 
 func (tr trial) read(ctx context.Context) (map[string]string, error) {
@@ -325,13 +346,14 @@ func flipFile(t *testing.T, tr trial, name string, stride, cuts int, o *outcomes
 		bad := slices.Clone(text)
 		bad[bit/8] ^= 1 << (bit % 8)
 		put(bad)
+		tr.at = int64(bit / 8)
 		tr.what, tr.bit = fmt.Sprintf("%s with bit %d of byte %d of %d changed", name, bit%8, bit/8, len(text)), true
 		tr.run(t, o)
 	}
 	tr.bit = false
 	for n := min(cuts/2, len(text)/2); n < len(text); n += cuts {
 		put(text[:n])
-		tr.cut = true
+		tr.cut, tr.at = true, int64(n)
 		tr.what = fmt.Sprintf("%s cut to %d bytes of %d", name, n, len(text))
 		tr.run(t, o)
 	}
@@ -340,6 +362,7 @@ func flipFile(t *testing.T, tr trial, name string, stride, cuts int, o *outcomes
 		bad := slices.Clone(text)
 		clear(bad[at:min(at+512, len(bad))])
 		put(bad)
+		tr.at = int64(min(at+512, len(bad)))
 		tr.what = fmt.Sprintf("%s with zeros at %d of %d bytes", name, at, len(text))
 		tr.run(t, o)
 	}

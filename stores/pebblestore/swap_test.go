@@ -60,7 +60,7 @@ func swap(t *testing.T, tr trial, a, b string, both bool, o *outcomes) {
 	defer put(0, texts[0])
 	defer put(1, texts[1])
 	put(1, texts[0])
-	tr.file, tr.what = b, fmt.Sprintf("%s in the place of %s", a, b)
+	tr.swapped, tr.file, tr.what = true, b, fmt.Sprintf("%s in the place of %s", a, b)
 	if both {
 		put(0, texts[1])
 		tr.other, tr.what = a, fmt.Sprintf("%s and %s exchanged", a, b)

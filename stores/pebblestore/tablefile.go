@@ -39,6 +39,9 @@ type tableBlock struct {
 	after, last []byte
 }
 
+// tableFooter is the size of what a table ends with, which says where its index is.
+const tableFooter = 57
+
 // maxTableBlock limits the decompressed size of a block.
 const maxTableBlock = 1 << 30
 
@@ -62,7 +65,7 @@ func openTable(fs vfs.FS, path string) (t *tableFile, err error) {
 		}
 		if err != nil {
 			t.data, t.other = nil, nil
-			err = t.corrupt(err, max(t.size-1, 0))
+			err = t.corrupt(err, max(t.size-tableFooter, 0))
 		}
 	}()
 	return t, t.index()
