@@ -14,27 +14,30 @@ import (
 	"github.com/recrawl/recrawl/verify"
 )
 
-// Damage in the last block of a table hides no record of the tables behind it from those who go
-// around it.
-func TestBehindTheLastBlockOfATable(t *testing.T) {
-	dir := t.TempDir()
+// manyRecords is a store whose records take several tables.
+func manyRecords(t *testing.T) (dir string, db *DB, b crawldb.Batch) {
+	t.Helper()
+	dir = t.TempDir()
 	db, err := Open(dir, small())
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 100_000
-	b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+	b.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 		return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch, ETag: fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(i))))}, nil
-	}}
-	for i := range n {
+	}
+	for i := range 100_000 {
 		b.URLs = append(b.URLs, fmt.Sprintf("http://h.example/%06d", i))
 	}
-	if err := db.Crawl().Update(t.Context(), b); err != nil {
+	if err := errors.Join(db.Crawl().Update(t.Context(), b), db.Compact(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	return dir, db, b
+}
+
+// Damage in the last block of a table hides no record of the tables behind it from those who go
+// around it.
+func TestBehindTheLastBlockOfATable(t *testing.T) {
+	dir, db, b := manyRecords(t)
 	levels, err := db.db.SSTables()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +51,7 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if largest == "" || largest[0] != byte(crawlTable) || crawldb.URLOf(largest[1:]) == b.URLs[n-1] {
+	if largest == "" || largest[0] != byte(crawlTable) || crawldb.URLOf(largest[1:]) == b.URLs[len(b.URLs)-1] {
 		t.Fatalf("the first table ends with %q", largest)
 	}
 	file, err := openTable(vfs.Default, name)
@@ -70,7 +73,7 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	if err != nil || r.Findings == 0 {
 		t.Errorf("%d findings, %v", r.Findings, err)
 	}
-	if lost := n - r.Records; lost < 1 || lost > n/10 {
+	if n := int64(len(b.URLs)); n-r.Records < 1 || n-r.Records > n/10 {
 		t.Errorf("Verify has seen %d records of %d", r.Records, n)
 	}
 	if db, err = Open(dir, small()); err != nil {
@@ -83,5 +86,60 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	}
 	if damage == nil || damage.File != name || damage.Offset != last || damage.Behind != largest[1:]+"\x00" {
 		t.Errorf("a scan ends with %+v", damage)
+	}
+}
+
+// What cannot be read in a file that has rows of two tables makes nobody who reads one of them
+// go on behind those of the other, which is where the first one begins.
+func TestBehindAFileOfTwoTables(t *testing.T) {
+	dir, db, b := manyRecords(t)
+	files, err := filesOf(db.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := ""
+	for _, file := range files {
+		if file.Smallest.UserKey[0] == byte(crawlTable) && file.Largest.UserKey[0] > byte(crawlTable) {
+			name = filepath.Join(db.path, sstName(uint64(file.FileNum)))
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if name == "" {
+		t.Fatal("no file has rows of two tables")
+	}
+	file, err := openTable(vfs.Default, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := []int64{file.size - 30} // in what it ends with
+	for _, block := range file.data {
+		if len(block.after) > 0 && block.after[0] == byte(crawlTable) && block.last[0] > byte(crawlTable) {
+			places = append(places, block.at+20)
+		}
+	}
+	file.close()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(places) < 2 {
+		t.Fatal("no block has rows of two tables")
+	}
+	for _, at := range places {
+		text[at] ^= 1
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Verify(t.Context(), dir, verify.Options{Found: func(f verify.Finding) {
+			if f.File == "" && f.URL != "" && f.Segment == "" {
+				t.Errorf("with damage at %d: %v", at, f)
+			}
+		}})
+		if n := int64(len(b.URLs)); err != nil || r.Findings == 0 || r.Records >= n {
+			t.Errorf("with damage at %d verify has %d findings and has seen %d records of %d, %v", at, r.Findings, r.Records, n, err)
+		}
+		text[at] ^= 1
 	}
 }

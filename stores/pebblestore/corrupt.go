@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,8 +14,10 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// corrupt returns the place of damage that the engine has found.
-func (d *DB) corrupt(err error) *crawldb.CorruptError {
+// corrupt returns the place of damage that the engine has found for somebody who reads some
+// tables. A file may have rows of several: what lies behind it in one of the others is not
+// behind it for them.
+func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	c := &crawldb.CorruptError{File: d.path, Offset: -1, Err: err}
 	if at, ok := blockIn(err); ok {
 		c.Offset = at
@@ -35,11 +38,14 @@ func (d *DB) corrupt(err error) *crawldb.CorruptError {
 	if key == nil && c.Offset >= 0 && d.db != nil {
 		key = behindFile(d.db, c.File)
 	}
+	if len(key) == 0 || !strings.ContainsRune(tables, rune(key[0])) {
+		return c
+	}
 	if isLink(key) {
 		if _, page, ok := layerOf(key); ok { // and not in short for the end of a layer
 			c.Behind = string(page)
 		}
-	} else if len(key) > 1 {
+	} else {
 		c.Behind = string(key[1:])
 	}
 	return c

@@ -178,7 +178,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		return cause
 	}
 	if err != nil && (!fromSystem(err) || errors.Is(err, fs.ErrNotExist)) {
-		c := d.corrupt(err)
+		c := d.corrupt(err, allTables)
 		if name := badOptions(under, path, po); name != "" && c.Offset < 0 {
 			c.File = name
 		} else if names, _ := under.List(path); errors.Is(err, fs.ErrNotExist) && c.File == path && currentManifest(names) != "" {

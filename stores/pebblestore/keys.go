@@ -148,15 +148,16 @@ func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined ta
 	if string(lower) >= string(upper) {
 		return false, nil
 	}
+	t := table(lower[0])
 	it, err := d.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
-		return false, d.outcome("scan", err)
+		return false, d.scanned(err, t, joined)
 	}
 	defer it.Close()
 	var other beside
 	if joined != 0 {
 		if other, err = besideOf(it, joined); err != nil {
-			return false, d.outcome("scan", err)
+			return false, d.scanned(err, t, joined)
 		}
 		defer other.close()
 	}
@@ -167,19 +168,19 @@ func (d *DB) readPage(ctx context.Context, v *view, p *page, size int, joined ta
 		}
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return false, d.outcome("scan", err)
+			return false, d.scanned(err, t, joined)
 		}
 		p.add(it.Key())
 		p.add(value)
 		value = nil
 		if joined != 0 {
 			if value, err = other.find(it.Key()); err != nil {
-				return false, d.outcome("scan", err)
+				return false, d.scanned(err, t, joined)
 			}
 		}
 		p.add(value)
 	}
-	return more, d.outcome("scan", it.Error())
+	return more, d.scanned(it.Error(), t, joined)
 }
 
 // A cursor finds keys that are requested in ascending order. It only moves

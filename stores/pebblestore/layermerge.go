@@ -139,7 +139,7 @@ func (r *layerReader) fetch() (more bool, err error) {
 		more, err = r.fetchFrom(*list)
 		// All of the list was there if it still is the list: see tidy.
 		if r.s.layers.Load() == list {
-			return more, r.s.db.outcome("scan", err)
+			return more, r.s.db.scanned(err, linkTable, layerTable)
 		}
 	}
 }

@@ -495,14 +495,19 @@ func (d *DB) failed() error {
 }
 
 // outcome turns an error of the engine into what the call returns.
-func (d *DB) outcome(what string, err error) error {
+func (d *DB) outcome(what string, err error) error { return d.outcomeOf(what, err, allTables) }
+
+// scanned is outcome for a scan of some tables.
+func (d *DB) scanned(err error, some ...table) error { return d.outcomeOf("scan", err, string(some)) }
+
+func (d *DB) outcomeOf(what string, err error, tables string) error {
 	switch {
 	case d.fence.failure() != nil:
 		return d.failed()
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, what, d.corrupt(err))
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, what, d.corrupt(err, tables))
 	case errors.Is(err, pebble.ErrReadOnly):
 		err = ErrReadOnly
 	}
