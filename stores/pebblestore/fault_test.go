@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -33,7 +34,7 @@ type breaker struct {
 func (b *breaker) String() string { return "breaker" }
 
 func (b *breaker) MaybeError(op errorfs.Op) error {
-	if !b.picks(op) {
+	if !b.picks(op) || isFull(b.cause) && strings.HasPrefix(path.Base(op.Path), syncedPrefix) { // of that nobody is told
 		return nil
 	}
 	if n := b.n.Add(1) - 1; n < b.at || b.once && n > b.at {

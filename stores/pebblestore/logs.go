@@ -95,6 +95,12 @@ func missingLogs(under vfs.FS, path string) (damage []error, err error) {
 	if len(gone) == 0 { // as nearly always: the manifest need not be read
 		return nil, nil
 	}
+	if manifest := currentManifest(names); manifest != "" {
+		// A damaged one, which is reported anyway, may not say that it needs none of these.
+		if _, err := checkManifest(under, under.PathJoin(path, manifest), names); err != nil {
+			return nil, err
+		}
+	}
 	least, err := leastLog(under, path)
 	if err != nil {
 		return nil, err

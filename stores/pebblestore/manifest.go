@@ -61,22 +61,30 @@ func (f *fence) beginManifest(name string) error {
 	return err
 }
 
-// nameSynced makes the file whose name says how far a manifest was synced.
+// nameSynced makes the file whose name says how far a manifest was synced. On a full disk
+// there is none: whoever waited would keep the room that the tables have which the change of
+// the manifest has replaced.
 func (f *fencedFile) nameSynced() error {
-	fs, dir := f.fence.FS, filepath.Dir(f.name)
-	name := fs.PathJoin(dir, syncedName(filepath.Base(f.name))+strconv.FormatInt(f.written, 10))
+	disk, dir := f.fence.FS, filepath.Dir(f.name)
+	if waits, ok := disk.(spaceFS); ok {
+		disk = waits.FS
+	}
+	name := disk.PathJoin(dir, syncedName(filepath.Base(f.name))+strconv.FormatInt(f.written, 10))
 	if name == f.synced {
 		return nil
 	}
-	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	file, err := disk.Create(name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		err = file.Close()
+	}
+	if isFull(err) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if f.synced != "" {
-		_ = fs.Remove(f.synced) // the largest counts
+		_ = disk.Remove(f.synced) // the largest counts
 	}
 	f.synced = name
 	return nil

@@ -2,14 +2,21 @@ package pebblestore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 	"github.com/recrawl/recrawl/verify"
 )
 
@@ -29,6 +36,10 @@ func TestManifestIsBegunAnew(t *testing.T) {
 		if err := db.Compact(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Of the manifest in use, and of the one before.
+	if synced, err := filepath.Glob(filepath.Join(dir, databaseName, syncedPrefix+"*")); err != nil || len(synced) > 3 {
+		t.Errorf("%q, %v", synced, err)
 	}
 	manifests, _ := filepath.Glob(filepath.Join(dir, databaseName, "MANIFEST-*"))
 	size := int64(0)
@@ -54,14 +65,19 @@ func TestManifestIsBegunAnew(t *testing.T) {
 	}
 }
 
-// killedWithTables is a store that was killed behind several updates that left tables.
+// killedWithTables is a store that was killed behind several updates that left tables. It
+// names a log that is not there, as it is not needed.
 func killedWithTables(t *testing.T) (dir, manifest string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
 	db, err := Open(dir, small())
+	if err == nil {
+		err = errors.Join(db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: "1"}), db.flush())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.crawl.bulkLeast = 1
 	for i := range 3 {
 		err = errors.Join(err, db.Crawl().(crawldb.BulkStore).UpdateAll(t.Context(), counting(i*countBatches, i+1, nil)))
 	}
@@ -69,6 +85,15 @@ func killedWithTables(t *testing.T) (dir, manifest string) {
 		t.Fatal(err)
 	}
 	names := kill(t, db)
+	i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, logsPrefix) })
+	least, err := leastLog(machine(), db.path)
+	if i < 0 || err != nil || least < 3 {
+		t.Fatalf("logs are needed from %d on, %v: %q", least, err, names)
+	}
+	logs := filepath.Join(db.path, names[i])
+	if err := os.Rename(logs, fmt.Sprintf("%s-%06d", logs, least-1)); err != nil {
+		t.Fatal(err)
+	}
 	return dir, filepath.Join(dir, databaseName, currentManifest(names))
 }
 
@@ -130,12 +155,14 @@ func TestManifestEndIsMissed(t *testing.T) {
 			if !errors.Is(err, ErrDamaged) || !errors.As(err, &damage) || damage.File != manifest || damage.Offset != int64(end) {
 				t.Fatalf("up to %d of %d it is opened: %v", end, len(text), err)
 			}
-			if files := found(); !slices.Contains(files, fmt.Sprint(manifest, end)) {
+			files := found()
+			// Opening reports it, too.
+			if files = slices.Compact(files); len(files) != 1 || files[0] != fmt.Sprint(manifest, end) {
 				t.Errorf("up to %d of %d verify names %q", end, len(text), files)
 			}
 			var lost []string
 			to := filepath.Join(t.TempDir(), "salvaged")
-			if _, err := Salvage(t.Context(), dir, to, SalvageOptions{Lost: func(l Loss) { lost = append(lost, l.What) }}); err != nil || !slices.Contains(lost, "state") {
+			if _, err := Salvage(t.Context(), dir, to, SalvageOptions{Lost: func(l Loss) { lost = append(lost, l.What) }}); err != nil || !slices.Equal(lost, []string{"state"}) {
 				t.Errorf("up to %d of %d salvage loses %q, %v", end, len(text), lost, err)
 			}
 			if db, err = Open(to, small()); err != nil {
@@ -177,8 +204,56 @@ func TestUnfinishedManifestIsForgotten(t *testing.T) {
 		}
 		names := kill(t, db)
 		manifest = filepath.Join(dir, databaseName, currentManifest(names))
+		if n := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, syncedPrefix) })); n > 2 {
+			t.Errorf("there are %d names in %q", n, names)
+		}
 		if info, err := os.Stat(manifest); err != nil || syncedSize(names, filepath.Base(manifest)) != info.Size() {
 			t.Errorf("%v, %v of %q", info.Size(), err, names)
 		}
 	}
+}
+
+// A compaction gives room when its change of the manifest is durable, and does not wait for it
+// then.
+func TestManifestIsNamedWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := dirstoretest.NewDisk()
+		disk.Resize(1 << 30)
+		o := onDisk(small(), disk)
+		o.manifest, o.MinFree = 0, 1
+		db, err := Open(memPath, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			for b := range counting(i*countBatches, i+1, nil) {
+				if err := db.Crawl().Update(t.Context(), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var armed, full atomic.Bool
+		disk.OnOp = func(op dirstoretest.Op) error {
+			// All that the compaction writes is there, and others take the rest.
+			if op.Kind == dirstoretest.Sync && strings.HasPrefix(path.Base(op.Name), manifestPrefix) && armed.CompareAndSwap(true, false) {
+				used, _ := disk.Usage()
+				disk.Resize(used)
+				full.Store(true)
+			}
+			return nil
+		}
+		armed.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := db.Compact(ctx); err != nil || !full.Load() {
+			t.Errorf("%v, and the disk was full: %t", err, full.Load())
+		}
+		disk.Resize(1 << 30)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
