@@ -3,6 +3,8 @@ package pebblestore
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -32,9 +34,31 @@ func (d *DB) Rows() (string, error) {
 // LinksAsTables lets each Merge of the link db make a table, however little it adds.
 func (d *DB) LinksAsTables() { d.links.least = 0 }
 
-// WaitForCleaning returns once no file is about to be removed, so that the directory can be
-// copied.
-func (d *DB) WaitForCleaning() { d.db.TestOnlyWaitForCleaning() }
+// CopyKilled copies the directory of a store that is open, and that nobody uses, as it would be
+// behind a kill at one instant: the engine may change files of its own accord, and then it is
+// copied again.
+func (d *DB) CopyKilled(to string) error {
+	for {
+		d.db.TestOnlyWaitForCleaning()
+		before, err := d.under.List(d.path)
+		if err != nil {
+			return err
+		}
+		copied := os.CopyFS(to, os.DirFS(d.dir))
+		after, err := d.under.List(d.path)
+		if err != nil {
+			return err
+		}
+		slices.Sort(before)
+		slices.Sort(after)
+		if slices.Equal(before, after) { // each change of the manifest changes the name that says how long it is
+			return copied
+		}
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+	}
+}
 
 // EndsWithRecord reports whether a log ends where a record of it does.
 func EndsWithRecord(log string) bool {
@@ -79,4 +103,23 @@ func (d *DB) SetRow(key, value string) error {
 func (d *DB) Row(key string) (string, error) {
 	value, err := get(d.db, []byte(key))
 	return string(value), err
+}
+
+// BeginsAt returns where the part of a table that has some byte begins: a block, or what the table ends with.
+func BeginsAt(path string, at int64) (int64, error) {
+	t, err := openTable(vfs.Default, path)
+	if err != nil {
+		return 0, err
+	}
+	defer t.close()
+	begins := int64(0)
+	for _, b := range append(t.data, t.other...) {
+		if b.at <= at {
+			begins = max(begins, b.at)
+		}
+	}
+	if end := t.size - tableFooter; end <= at {
+		begins = end
+	}
+	return begins, nil
 }

@@ -22,8 +22,7 @@ func killedTwin(t *testing.T, dir string) string {
 	}
 	db := openToChange(t, live)
 	err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "whose", Cursor: "the twin's"})
-	db.WaitForCleaning()
-	if err := errors.Join(err, db.Crawl().Sync(t.Context()), os.CopyFS(twin, os.DirFS(live)), db.Close()); err != nil {
+	if err := errors.Join(err, db.Crawl().Sync(t.Context()), db.CopyKilled(twin), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return twin

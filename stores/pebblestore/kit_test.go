@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -183,7 +182,7 @@ func TestSegmentKit(t *testing.T) {
 			t.Cleanup(func() { _ = h.Close() })
 			h.fence.fail(errCrash)
 			copied := fmt.Sprint(h.path, "-", r.next.Add(1))
-			if err := os.CopyFS(copied, os.DirFS(h.path)); err != nil {
+			if err := h.CopyKilled(copied); err != nil {
 				return nil, err
 			}
 			h.path = copied

@@ -42,7 +42,7 @@ func killedWithLogs(t *testing.T) (dir string, logs []string) {
 		err = errors.Join(err, db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: fmt.Sprint(i, strings.Repeat("x", minMemTableSize*3/4))}))
 	}
 	dir = filepath.Join(t.TempDir(), "copy")
-	err = errors.Join(err, db.Crawl().Sync(t.Context()), os.CopyFS(dir, os.DirFS(live)))
+	err = errors.Join(err, db.Crawl().Sync(t.Context()), db.CopyKilled(dir))
 	close(held.release)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestNote(t *testing.T) {
 		}
 	}
 	killed := filepath.Join(t.TempDir(), "killed")
-	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+	if err := db.CopyKilled(killed); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -50,8 +49,7 @@ func betweenFlushAndIngest(t *testing.T) (dir string) {
 	must(db.db.Compact(ctx, []byte{byte(crawlTable)}, []byte{byte(crawlTable) + 1}, false))
 	must(db.Crawl().Sync(ctx))
 	dir = filepath.Join(t.TempDir(), "copy")
-	db.db.TestOnlyWaitForCleaning() // or files go while they are copied
-	must(os.CopyFS(dir, os.DirFS(live)))
+	must(db.CopyKilled(dir))
 	return dir
 }
 

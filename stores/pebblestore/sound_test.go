@@ -167,8 +167,7 @@ func sound(t *testing.T, n int, killed bool) (dir string) {
 		return dir
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
-	db.WaitForCleaning()
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+	if err := db.CopyKilled(copied); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -203,8 +202,7 @@ func soundKilled(t *testing.T, n int) (dir string, states []string) {
 		step(db)
 	}
 	dir = filepath.Join(t.TempDir(), "copy")
-	db.WaitForCleaning()
-	if err := os.CopyFS(dir, os.DirFS(opened)); err != nil {
+	if err := db.CopyKilled(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
