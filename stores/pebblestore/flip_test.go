@@ -120,7 +120,7 @@ type trial struct {
 	states    []string // of a store that was killed: what its tables held at each step
 	bit       bool     // the damage is one bit
 	cut       bool     // the damage is that the end is not there
-	at        int64    // where the damage ends
+	from, at  int64    // where the damaged part begins, and where the damage ends
 	swapped   bool     // the damage is that it is another file
 }
 
@@ -174,6 +174,8 @@ func (tr trial) run(t *testing.T, o *outcomes) {
 		t.Errorf("%s: the file is not named: %v; %v; found %q", tr.what, err, verr, found)
 	case err != nil && r.Findings == 0 && verr == nil:
 		t.Errorf("%s: verify found nothing, and reading did: %v", tr.what, err)
+	case tr.bit && err != nil && isTable(tr.file) && !tr.places(err):
+		t.Errorf("%s: who reads is not told the place: %v", tr.what, err)
 	case (err != nil || r.Findings > 0 || verr != nil) && !placed && !tr.hasNoPlaces():
 		t.Errorf("%s: the place is not named: %v; %v; found %q", tr.what, err, verr, found)
 	case err != nil || r.Findings > 0 || verr != nil:
@@ -196,13 +198,15 @@ func (tr trial) names(text string) bool {
 }
 
 // within reports whether an offset is where the damage is, or where what has it begins.
-func (tr trial) within(at int64) bool { return 0 <= at && at <= tr.at }
+func (tr trial) within(at int64) bool { return tr.from <= at && at <= tr.at }
 
 // places reports whether an error says where the damage is.
 func (tr trial) places(err error) bool {
 	var damage *crawldb.CorruptError
 	return errors.As(err, &damage) && tr.names(damage.File) && tr.within(damage.Offset)
 }
+
+func isTable(file string) bool { return filepath.Ext(file) == ".sst" }
 
 // hasNoPlaces reports whether the file is another one, or one of a few lines, which is right
 // or wrong as a whole.
@@ -342,15 +346,27 @@ func flipFile(t *testing.T, tr trial, name string, stride, cuts int, o *outcomes
 		return // only tells people who has it
 	}
 	tr.file = name
-	for bit := min(stride/2, len(text)*4); bit < len(text)*8; bit += stride {
+	flip := func(bit int) {
+		tr.from, tr.at = 0, int64(bit/8)
+		if isTable(name) && !strings.HasPrefix(filepath.Base(name), "9") { // one that was being written has no parts
+			put(text)
+			if tr.from, err = pebblestore.BeginsAt(full, tr.at); err != nil {
+				t.Fatal(err)
+			}
+		}
 		bad := slices.Clone(text)
 		bad[bit/8] ^= 1 << (bit % 8)
 		put(bad)
-		tr.at = int64(bit / 8)
 		tr.what, tr.bit = fmt.Sprintf("%s with bit %d of byte %d of %d changed", name, bit%8, bit/8, len(text)), true
 		tr.run(t, o)
 	}
-	tr.bit = false
+	for bit := min(stride/2, len(text)*4); bit < len(text)*8; bit += stride {
+		flip(bit)
+	}
+	if isTable(name) { // what leads to all of it
+		flip(len(text)*8 - 100)
+	}
+	tr.bit, tr.from = false, 0
 	for n := min(cuts/2, len(text)/2); n < len(text); n += cuts {
 		put(text[:n])
 		tr.cut, tr.at = true, int64(n)
