@@ -16,8 +16,9 @@ import (
 // A manifest that has lost its end, cut off where a record ends, is a whole manifest of an
 // older state: the tables that were added since would be removed as a crash's leftovers, and
 // read by nobody. So the name of an empty file beside it says how far it was synced. That
-// file is made after each sync, before the engine relies on it; its name is not synced, so
-// after a power failure it may be an older one, or none, and then says less.
+// file is made after each sync for which there is room, before the engine relies on it; its
+// name is not synced, so after a power failure it may be an older one, or none. A name that
+// is missing says less, and never something wrong.
 const (
 	manifestPrefix = "MANIFEST-"
 	syncedPrefix   = "SYNCED-"
