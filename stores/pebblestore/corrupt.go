@@ -31,10 +31,12 @@ func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	if both, ok := err.(interface{ Unwrap() []error }); ok && len(both.Unwrap()) > 0 {
 		c.Err = both.Unwrap()[0]
 	}
-	if c.Offset < 0 {
+	var key []byte
+	if c.Offset >= 0 {
+		key = behind(d.under, c.File, c.Offset)
+	} else {
 		c.Offset = indexDamage(d.under, c.File)
 	}
-	key := behind(d.under, c.File, c.Offset)
 	if key == nil && c.Offset >= 0 && d.db != nil {
 		key = behindFile(d.db, c.File)
 	}

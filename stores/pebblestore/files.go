@@ -61,6 +61,15 @@ func writeFile(under vfs.FS, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// makeEmpty makes a file of which only the name counts. That is not durable yet.
+func makeEmpty(under vfs.FS, name string) error {
+	f, err := under.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // syncDir makes durable the names in a directory.
 func syncDir(under vfs.FS, name string) error {
 	f, err := under.OpenDir(name)

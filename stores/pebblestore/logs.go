@@ -39,11 +39,7 @@ func (d *DB) nameLogs(made pebble.WALCreateInfo) {
 	for _, n := range logs[:min(len(logs), mostLogs)] {
 		name += fmt.Sprintf("-%06d", n)
 	}
-	f, err := d.fence.Create(d.fence.PathJoin(d.path, name), vfs.WriteCategoryUnspecified)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
+	if err := makeEmpty(d.fence, d.fence.PathJoin(d.path, name)); err != nil {
 		d.fence.fail(err)
 	}
 	for _, old := range names {

@@ -74,14 +74,10 @@ func (f *fencedFile) nameSynced() error {
 	if name == f.synced {
 		return nil
 	}
-	file, err := disk.Create(name, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		err = file.Close()
-	}
-	if isFull(err) {
+	switch err := makeEmpty(disk, name); {
+	case isFull(err):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	if f.synced != "" {

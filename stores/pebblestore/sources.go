@@ -97,20 +97,18 @@ func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 		return nil, err
 	}
 	defer closeEngine(db)
-	levels, err := db.SSTables()
+	files, err := filesOf(db)
 	if err != nil {
 		return nil, err
 	}
 	tables = map[uint64]live{}
-	for _, level := range levels {
-		for i := range level {
-			t := &level[i]
-			l := live{smallest: uint64(t.SmallestSeqNum), largest: uint64(t.LargestSeqNum)}
-			if !t.Virtual {
-				l.first, l.last = bytes.Clone(t.Smallest.UserKey), bytes.Clone(t.Largest.UserKey)
-			}
-			tables[uint64(t.BackingSSTNum)] = l
+	for i := range files {
+		t := &files[i]
+		l := live{smallest: uint64(t.SmallestSeqNum), largest: uint64(t.LargestSeqNum)}
+		if !t.Virtual {
+			l.first, l.last = bytes.Clone(t.Smallest.UserKey), bytes.Clone(t.Largest.UserKey)
 		}
+		tables[uint64(t.BackingSSTNum)] = l
 	}
 	return tables, nil
 }
