@@ -14,9 +14,9 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // A segment that is damaged, or none at all, costs a crawl that segment: rounds go on with

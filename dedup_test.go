@@ -9,7 +9,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/dedup"
+	"github.com/recrawl/recrawl/crawldb/dedup"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"

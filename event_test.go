@@ -14,8 +14,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // scripted answers with what the script has for a path in the round under way:

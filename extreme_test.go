@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 
 	"github.com/recrawl/recrawl"
-	"github.com/recrawl/recrawl/dedup"
+	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/scoring"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // Whatever number an option has, a crawl works and comes to an end.

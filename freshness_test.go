@@ -13,8 +13,8 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // What a report says of freshness is as of the last plan, and what a crawler says that is

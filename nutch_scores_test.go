@@ -17,13 +17,13 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/signature"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // pagesOf is a site by URL; a page that begins with "->" is a redirect.

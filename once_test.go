@@ -13,9 +13,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // A segment that is updated twice at the same time is applied once.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // countingReads counts how often parts are opened to be read, and which blocks that

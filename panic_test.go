@@ -11,12 +11,12 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"
 	"github.com/recrawl/recrawl/urlfilter"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // A fuse panics over the front page of each host, while it is lit.

@@ -18,8 +18,8 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // A budget is a bound, is used, and goes where pages change; what was planned is

@@ -14,9 +14,9 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/inject"
-	"github.com/recrawl/recrawl/rank"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/scoring/rank"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/urlfilter"
 )

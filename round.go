@@ -15,7 +15,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/rank"
+	"github.com/recrawl/recrawl/scoring/rank"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"

@@ -19,13 +19,13 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 func segments(t *testing.T, s *setup) []string {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/merge"
 	"github.com/recrawl/recrawl/internal/grace"
-	"github.com/recrawl/recrawl/merge"
-	"github.com/recrawl/recrawl/rank"
+	"github.com/recrawl/recrawl/scoring/rank"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 )

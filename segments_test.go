@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb/merge"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/index"
-	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // indexed returns the documents of a crawl as lines in order, without the names

@@ -11,8 +11,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // Intervals that were learned are not those of a schedule that learns nothing, for

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // site is what there is to crawl.

@@ -9,10 +9,10 @@ import (
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/parse/htmlparse"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // A fetch list is visited and parsed, and the results are in the segment.

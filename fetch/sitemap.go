@@ -13,12 +13,12 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse/sitemap"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"
-	"github.com/recrawl/recrawl/sitemap"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/expression"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/nutch/expression"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/index"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/memstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // titles is a Writer that prints what would be sent to a search engine.

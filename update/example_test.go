@@ -12,11 +12,11 @@ import (
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/update"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // A fetched segment goes into the crawl db, once.

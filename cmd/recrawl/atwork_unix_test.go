@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // While a crawl is running, status says what it does; after it was killed, what the store

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // A backup of a running crawl does not change its result, and a crawl that continues from

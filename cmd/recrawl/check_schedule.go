@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"

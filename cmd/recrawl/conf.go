@@ -10,7 +10,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/inject"
-	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/nutch/nutchconf"
 )
 
 const toConfigure = "Nutch configuration"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // smallWeb has one page that links to others, of which two are alike.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 func TestStagesByHandGiveWhatCrawlGives(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
-	"github.com/recrawl/recrawl/dedup"
+	"github.com/recrawl/recrawl/crawldb/dedup"
 )
 
 func dedupFlag() cli.Flag {

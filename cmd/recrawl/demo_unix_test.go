@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // demo returns the demo, not started, and the directory where its temporary

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 func TestFullDisk(t *testing.T) {

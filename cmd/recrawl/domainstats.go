@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/recrawl/recrawl/hoststat"
+	"github.com/recrawl/recrawl/hostdb/hoststat"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 

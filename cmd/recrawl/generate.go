@@ -13,9 +13,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/expression"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/nutch/expression"
 )
 
 // selecting returns the selection flags that verbs share.

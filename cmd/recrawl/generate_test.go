@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 func TestGenerateSelectsWhatTheFlagsSay(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/recrawl/recrawl/expression"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/nutch/expression"
+	"github.com/recrawl/recrawl/nutch/nutchtext"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 

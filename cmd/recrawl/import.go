@@ -18,8 +18,8 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/merge"
-	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/crawldb/merge"
+	"github.com/recrawl/recrawl/nutch/nutchtext"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/urlfilter"

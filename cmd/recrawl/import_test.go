@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // An imported crawl has the due times of the dump, and continues.

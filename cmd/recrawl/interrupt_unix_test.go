@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {

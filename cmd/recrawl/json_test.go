@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // docs/json.md has every name that the verbs print, in the section of the verb, and no other.

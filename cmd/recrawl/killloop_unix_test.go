@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 var killPages = flag.Int("kill-pages", 0, "kill crawls of a web of `N` pages every few hundred milliseconds, and -kills times in all")

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // program is the command: the test binary, see command_test.go, or under the race

@@ -8,9 +8,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/merge"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/merge"
-	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )

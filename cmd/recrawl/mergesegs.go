@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/recrawl/recrawl/merge"
+	"github.com/recrawl/recrawl/crawldb/merge"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // The table of Nutch's properties names flags that are there.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // tunnels is a proxy that connects to loopback only; asked counts what it was

@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/nutch/nutchtext"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 

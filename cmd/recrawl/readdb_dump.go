@@ -18,8 +18,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/expression"
-	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/nutch/expression"
+	"github.com/recrawl/recrawl/nutch/nutchtext"
 )
 
 // toFilter is the group of the flags that filter.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/nutch/nutchtext"
 )
 
 // statsJSON is what readdb -stats -json prints.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/nutchtext"
+	"github.com/recrawl/recrawl/nutch/nutchtext"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // A crawl takes what -url-rules lets in, and rules that are made later drop what was

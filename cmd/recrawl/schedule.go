@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/simulate"
+	"github.com/recrawl/recrawl/schedule/simulate"
 	"github.com/recrawl/recrawl/update"
 )
 

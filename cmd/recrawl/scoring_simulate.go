@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/recrawl/recrawl/simulate/ordering"
+	"github.com/recrawl/recrawl/schedule/simulate/ordering"
 )
 
 // toGraph is the group of flags of the verb scoring that say what is crawled.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/parse/sitemap"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
-	"github.com/recrawl/recrawl/sitemap"
 )
 
 func (a *app) sitemap() *cli.Command {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 func TestSitemapVerb(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
 )

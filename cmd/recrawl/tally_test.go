@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/webtest"
+	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
 // fetch says what it left out and why.

@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/hoststat"
-	"github.com/recrawl/recrawl/nutchconf"
+	"github.com/recrawl/recrawl/hostdb/hoststat"
+	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 const repairing = "The store"

@@ -13,11 +13,11 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/urlfilter"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // near scores a page by its distance from the nearest seed: 1 for a seed, a half

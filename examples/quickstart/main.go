@@ -20,8 +20,8 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 func main() {

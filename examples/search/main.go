@@ -17,9 +17,9 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/stores/memstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 const day = 24 * time.Hour

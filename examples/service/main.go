@@ -26,8 +26,8 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/memstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 func main() {

@@ -15,6 +15,7 @@ import (
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/parse/htmlparse"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
@@ -22,7 +23,6 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 func main() {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/stores/memstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 const day = 24 * time.Hour

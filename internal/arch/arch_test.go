@@ -47,19 +47,19 @@ var repo = policy{
 		"parse":                 {adapter, "page"},
 		"parse/htmlparse":       {adapter, "page parse internal/charset internal/directives internal/weburl"},
 		"parse/parsetest":       {kit, ""},
-		"sitemap":               {adapter, "internal/charset internal/unpack internal/weburl"},
-		"expression":            {adapter, "crawldb hostdb"},
-		"nutchtext":             {adapter, "crawldb hostdb linkdb"},
-		"webtest":               {adapter, "page protocol"},
+		"parse/sitemap":         {adapter, "internal/charset internal/unpack internal/weburl"},
+		"nutch/expression":      {adapter, "crawldb hostdb"},
+		"nutch/nutchtext":       {adapter, "crawldb hostdb linkdb"},
+		"protocol/webtest":      {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines internal/texts"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace internal/texts"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature sitemap urlfilter internal/grace internal/nutchvisit internal/weburl"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/weburl"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
-		"rank":            {verb, "crawldb protocol schedule scoring segment internal/extsort"},
-		"dedup":           {verb, "crawldb hostdb internal/extsort"},
-		"hoststat":        {verb, "crawldb hostdb urlfilter"},
-		"merge":           {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
+		"scoring/rank":    {verb, "crawldb protocol schedule scoring segment internal/extsort"},
+		"crawldb/dedup":   {verb, "crawldb hostdb internal/extsort"},
+		"hostdb/hoststat": {verb, "crawldb hostdb urlfilter"},
+		"crawldb/merge":   {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
 		"index":           {verb, "page crawldb linkdb protocol scoring segment internal/extsort"},
 		"index/indextest": {kit, "internal/kit"},
 
@@ -81,27 +81,27 @@ var repo = policy{
 		"internal/hostile":    {tool, ""},
 		"internal/kit":        {frame, ""},
 
-		"nutchconf": {front, ". crawldb dedup expression fetch generate hostdb hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
+		"nutch/nutchconf": {front, ". crawldb crawldb/dedup nutch/expression fetch generate hostdb hostdb/hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring signature update urlfilter"},
-		"verify":   {root, "page crawldb hostdb linkdb segment"},
-		"simulate": {root, "crawldb hostdb protocol schedule segment update internal/textlines internal/unpack"},
+		"crawldb/verify":    {root, "page crawldb hostdb linkdb segment"},
+		"schedule/simulate": {root, "crawldb hostdb protocol schedule segment update internal/textlines internal/unpack"},
 
-		"simulate/ordering": {root, "crawldb page protocol rank scoring segment update internal/textlines internal/unpack"},
+		"schedule/simulate/ordering": {root, "crawldb page protocol scoring/rank scoring segment update internal/textlines internal/unpack"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update rank dedup merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
+			"inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a
 	// decision; a service that embeds the module gets all of them.
 	thirdParty: map[string]string{
-		"github.com/cespare/xxhash/v2":  "generate rank internal/extsort stores/dirstore",
-		"github.com/expr-lang/expr":     "expression",
+		"github.com/cespare/xxhash/v2":  "generate scoring/rank internal/extsort stores/dirstore",
+		"github.com/expr-lang/expr":     "nutch/expression",
 		"github.com/klauspost/compress": "segment protocol/httpproto internal/unpack",
 		"github.com/temoto/robotstxt":   "robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse protocol/httpproto internal/webhost",
 		"golang.org/x/sync":             "fetch",
-		"golang.org/x/text":             "parse/htmlparse sitemap internal/charset",
+		"golang.org/x/text":             "parse/htmlparse parse/sitemap internal/charset",
 	},
 
 	// Package-level variables that are tables: made once, by constants and pure
@@ -111,7 +111,7 @@ var repo = policy{
 		"index/indextest":         "rules",
 		"internal/directives":     "valuedNames",
 		"internal/webhost":        "profile",
-		"nutchconf":               "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",
+		"nutch/nutchconf":         "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",
 		"internal/weburl":         "classes",
 		"parse/htmlparse":         "plain tagClasses",
 		"parse/parsetest":         "fills made pieces rules",
@@ -123,13 +123,13 @@ var repo = policy{
 		"scoring/scoringtest":     "amounts rules scores start",
 		"urlfilter":               "class defaultSuffixes idna2003 idna2008",
 		"urlfilter/urlfiltertest": "rules scopes",
-		"webtest":                 "defaultPeriods defaultStart foreignWords named plainWords trouble",
+		"protocol/webtest":        "defaultPeriods defaultStart foreignWords named plainWords trouble",
 	},
 
 	// Where panic stands in code that is not a test.
 	panics: map[string]string{
-		"internal/kit": "ends a rule, and is recovered by the run of the rule",
-		"expression":   "ends the parsing of an expression, and is recovered by the translator",
+		"internal/kit":     "ends a rule, and is recovered by the run of the rule",
+		"nutch/expression": "ends the parsing of an expression, and is recovered by the translator",
 	},
 }
 

@@ -30,8 +30,13 @@ func TestDecisionsNameTests(t *testing.T) {
 			if m[1] != "" {
 				dir = m[1]
 			}
-			if dir == "htmlparse" {
-				dir = "parse/htmlparse"
+			if moved, ok := map[string]string{
+				"htmlparse": "parse/htmlparse", "sitemap": "parse/sitemap", "webtest": "protocol/webtest",
+				"expression": "nutch/expression", "nutchconf": "nutch/nutchconf", "nutchtext": "nutch/nutchtext",
+				"hoststat": "hostdb/hoststat", "rank": "scoring/rank", "simulate": "schedule/simulate",
+				"dedup": "crawldb/dedup", "merge": "crawldb/merge", "verify": "crawldb/verify",
+			}[dir]; ok {
+				dir = moved
 			}
 			if !hasTest(t, repo, dir, test) {
 				t.Errorf("DECISIONS.md: package %s has no test %s", dir, test)

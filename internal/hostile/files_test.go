@@ -15,8 +15,8 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/memstore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 const (

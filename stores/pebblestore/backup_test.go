@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // sameAs checks that a store is sound, from end to end, and holds what another held.

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/verify"
+	"github.com/recrawl/recrawl/crawldb/verify"
 )
 
 // manyRecords is a store whose records take several tables.

@@ -20,9 +20,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/verify"
 )
 
 var dueEpoch = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)

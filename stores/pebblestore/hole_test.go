@@ -14,8 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // A table that has lost its end to a hole is read in time proportional to the file.

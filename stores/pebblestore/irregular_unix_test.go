@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // Something that is not a regular file, in the place of one, makes nothing hang: a store is not

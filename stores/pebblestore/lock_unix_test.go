@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/recrawl/recrawl/verify"
+	"github.com/recrawl/recrawl/crawldb/verify"
 )
 
 // Whoever waits for the end of a Verify does not get the lock in the middle of it.

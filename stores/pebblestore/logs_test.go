@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/verify"
+	"github.com/recrawl/recrawl/crawldb/verify"
 )
 
 // heldTables makes no table until release is closed, so that all logs are needed.

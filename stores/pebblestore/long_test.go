@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // A file that has become a terabyte, and is not a table, is reported and not read.

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // Verify and Salvage report a part of a segment that was removed as a whole. That costs the

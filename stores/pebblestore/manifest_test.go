@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // The manifest does not grow for as long as a store is open.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // A note exists as long as its process has the store open. That of a killed process is not

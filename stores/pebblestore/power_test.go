@@ -23,9 +23,9 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 var long = flag.Bool("long", false, "let the power go before every operation, and every operation fail in every way")

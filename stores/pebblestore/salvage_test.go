@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // salvaged salvages a store, and checks that the source stays as it is and that

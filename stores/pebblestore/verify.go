@@ -15,9 +15,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // Verify checks a whole store: every file, every block of every table by its checksum, the

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/verify"
 )
 
 // findings verifies a store, and that this changes nothing.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 const day = 24 * time.Hour

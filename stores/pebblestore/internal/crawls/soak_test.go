@@ -18,11 +18,11 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/dedup"
-	"github.com/recrawl/recrawl/hoststat"
+	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/hostdb/hoststat"
 	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/pebblestore"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // warmRounds is after how many rounds the long form begins to measure. The share of an

@@ -14,16 +14,16 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/dedup"
+	"github.com/recrawl/recrawl/crawldb/dedup"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/signature"
-	"github.com/recrawl/recrawl/webtest"
 )
 
 // world is a web and a way to crawl it, both by chance. Two worlds of one seed
