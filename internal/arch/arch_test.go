@@ -72,6 +72,7 @@ var repo = policy{
 		"internal/directives": {adapter, "page"},
 		"internal/weburl":     {adapter, "internal/webhost"},
 		"internal/grace":      {tool, ""},
+		"internal/testlevel":  {tool, ""},
 		"internal/places":     {tool, "internal/extsort"},
 		"internal/texts":      {tool, ""},
 		"internal/unpack":     {adapter, ""},

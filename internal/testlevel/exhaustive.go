@@ -1,0 +1,6 @@
+//go:build exhaustive
+
+package testlevel
+
+// Exhaustive reports whether the build tag exhaustive is set.
+const Exhaustive = true
