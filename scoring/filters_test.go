@@ -45,7 +45,7 @@ func TestOrphanThatIsLinkedAgain(t *testing.T) {
 	}
 }
 
-func TestAnOlderSegmentDoesNotSetOrphansBack(t *testing.T) {
+func TestOlderSegmentKeepsOrphanState(t *testing.T) {
 	for compat, want := range map[bool]string{false: "1735689600", true: "1735689540"} {
 		d := crawldb.Datum{}
 		o := Orphan{NutchCompat: compat}

@@ -46,7 +46,7 @@ func likeness(a, b []float64) float64 {
 
 // Half of the pages have no links. With a virtual page the order of the scores
 // is that of the importance; without one the cash is in the sinks before long.
-func TestSinksDoNotSwallowTheOrder(t *testing.T) {
+func TestPagesWithoutLinksKeepOPICOrder(t *testing.T) {
 	const n = 1000
 	r := rand.New(rand.NewPCG(9, 1))
 	g := make([][]int, n)
@@ -110,7 +110,7 @@ func TestSinksDoNotSwallowTheOrder(t *testing.T) {
 	}
 }
 
-func TestWhatGoesToTheVirtualPage(t *testing.T) {
+func TestShareOfVirtualPage(t *testing.T) {
 	d := crawldb.Datum{URL: "http://a.example/", Score: 8}
 	OPIC{}.Injected(&d)
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestWhatGoesToTheVirtualPage(t *testing.T) {
 	}
 }
 
-func TestRedirectPassesCashAlong(t *testing.T) {
+func TestRedirectPassesCashToTarget(t *testing.T) {
 	d := crawldb.Datum{URL: "http://a.example/", Score: 3}
 	OPIC{}.Injected(&d)
 	to := []Link{{URL: "http://b.example/"}}

@@ -253,7 +253,7 @@ func TestScoreIsImportance(t *testing.T) {
 	}
 }
 
-func TestScoreOutlivesGivingAway(t *testing.T) {
+func TestScoreSurvivesDistribution(t *testing.T) {
 	d := crawldb.Datum{URL: "http://example.com/", Score: 1}
 	o := OPIC{}
 	o.Injected(&d)
@@ -295,7 +295,7 @@ func TestScoreAfterAClockThatWasAhead(t *testing.T) {
 	}
 }
 
-func TestUpdatedGoesByTheRecordAsItIs(t *testing.T) {
+func TestUpdatedUsesCurrentRecord(t *testing.T) {
 	o := OPIC{}
 	seed := crawldb.Datum{URL: "http://example.com/", Score: 1}
 	o.Injected(&seed)
@@ -327,7 +327,7 @@ func TestUpdatedGoesByTheRecordAsItIs(t *testing.T) {
 	}
 }
 
-func TestInjectingAgainMakesNoMoney(t *testing.T) {
+func TestInjectingAgainAddsNoCash(t *testing.T) {
 	d := crawldb.Datum{Score: 3}
 	OPIC{}.Injected(&d)
 	d.Score = 7
@@ -337,7 +337,7 @@ func TestInjectingAgainMakesNoMoney(t *testing.T) {
 	}
 }
 
-func TestSumOfHostileNumbers(t *testing.T) {
+func TestSumOfExtremeScores(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	d := crawldb.Datum{Score: float32(inf)}
 	d.Meta.Set(historyKey, "short")

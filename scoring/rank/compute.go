@@ -27,24 +27,24 @@ const (
 func (g *Graph) Compute() {
 	n := len(g.hashes)
 	if cap(g.rank) < n {
-		g.rank, g.rest = make([]float32, n+n/8), make([]float32, n+n/8)
+		g.rank, g.residual = make([]float32, n+n/8), make([]float32, n+n/8)
 	}
-	g.rank, g.rest = g.rank[:n], g.rest[:n]
+	g.rank, g.residual = g.rank[:n], g.residual[:n]
 	clear(g.rank)
-	clear(g.rest)
+	clear(g.residual)
 	for pass := range maxPasses {
 		if gave, pages := g.pass(pass == 0); gave*fewPages < pages {
 			break
 		}
 	}
-	g.hosts.weigh(g.power)
-	g.directories.weigh(g.power)
+	g.hosts.computeFactors(g.power)
+	g.directories.computeFactors(g.power)
 }
 
 // pass has each page give what it has received since the pass before. It returns how
 // many did, and how many could have.
 func (g *Graph) pass(first bool) (gave, pages int) {
-	rank, rest, damping := g.rank, g.rest, float32(g.damping)
+	rank, rest, damping := g.rank, g.residual, float32(g.damping)
 	for _, b := range g.log {
 		number := b.first
 		for data := b.data; len(data) > 0; number++ {
@@ -53,7 +53,7 @@ func (g *Graph) pass(first bool) (gave, pages int) {
 			data = data[k+int(size):]
 			p, k := binary.Uvarint(body)
 			page := uint32(p)
-			if g.valid[page] != number {
+			if g.entryOf[page] != number {
 				continue
 			}
 			pages++
@@ -107,22 +107,22 @@ func (g *Graph) pass(first bool) (gave, pages int) {
 }
 
 // Given returns what a page received as of the last Compute.
-func (g *Graph) Given(page uint32) float64 {
+func (g *Graph) Received(page uint32) float64 {
 	if int(page) >= len(g.rank) {
 		return 0
 	}
-	return float64(g.rank[page]) + float64(g.rest[page])
+	return float64(g.rank[page]) + float64(g.residual[page])
 }
 
 // Score returns the score of a page as of the last Compute: what it received, multiplied, if
 // the page was not fetched, by the factors of its host and directory: see
 // [scoring.PageRank].
 func (g *Graph) Score(page uint32) float64 {
-	given := g.Given(page)
-	if int(page) < len(g.rank) && g.valid[page] == 0 {
-		given *= g.hosts.worth[g.hosts.of[page]] * g.directories.worth[g.directories.of[page]]
+	received := g.Received(page)
+	if int(page) < len(g.rank) && g.entryOf[page] == 0 {
+		received *= g.hosts.factor[g.hosts.groupOf[page]] * g.directories.factor[g.directories.groupOf[page]]
 	}
-	return given
+	return received
 }
 
 // Changed yields, in ascending order, the pages whose level of score as of the last
@@ -134,10 +134,10 @@ func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 	return func(yield func(uint32, float64) bool) {
 		for i := range g.rank {
 			score, shift := g.Score(uint32(i)), 0
-			if g.valid[i] != 0 {
+			if g.entryOf[i] != 0 {
 				shift = 2
 			}
-			was, is := g.level[i], level(score)
+			was, is := g.writtenLevel[i], level(score)
 			if was>>shift != is>>shift && !yield(uint32(i), score) {
 				return
 			}
@@ -146,11 +146,11 @@ func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 }
 
 // Settle says that the records have the scores of the last Compute.
-func (g *Graph) Settle() { g.settle(len(g.rank)) }
+func (g *Graph) MarkWritten() { g.setLevels(len(g.rank)) }
 
-func (g *Graph) settle(pages int) {
+func (g *Graph) setLevels(pages int) {
 	for i := range pages {
-		g.level[i] = level(g.Score(uint32(i)))
+		g.writtenLevel[i] = level(g.Score(uint32(i)))
 	}
 	g.counts.changed = 0
 }

@@ -16,6 +16,6 @@ func ExampleGraph() {
 	g.Link(a, 0, 2, []uint32{b, hub})
 	g.Link(b, 0, 1, []uint32{hub})
 	g.Compute()
-	fmt.Println(g.Given(a), g.Given(b), g.Given(hub))
+	fmt.Println(g.Received(a), g.Received(b), g.Received(hub))
 	// Output: 0 0.25 0.875
 }

@@ -1,4 +1,4 @@
 package rank
 
-// SetCollect sets the number of pages from which a graph is searched for pages that are gone.
-func (o *Options) SetCollect(pages int) { o.collect = pages }
+// SetPruneFrom sets the number of pages from which a graph is searched for gone pages.
+func (o *Options) SetPruneFrom(pages int) { o.pruneFrom = pages }

@@ -25,25 +25,25 @@ type Graph struct {
 	power   float64 // of hosts and directories
 	memory  int64
 
-	hashes []uint64 // of the key of each page
-	slots  []uint32 // a page plus 1, by its hash; 0 is free
-	valid  []uint32 // which entry holds the links of a page: its number from 1, or 0
-	log    []block  // entries, oldest first
-	counts counts
+	hashes  []uint64 // of the key of each page
+	slots   []uint32 // a page plus 1, by its hash; 0 is free
+	entryOf []uint32 // which entry holds the links of a page: its number from 1, or 0
+	log     []block  // entries, oldest first
+	counts  counts
 
-	hosts, directories places
+	hosts, directories pageGroups
 
-	rank, rest []float32
-	level      []uint16 // of what each page was given when the ranks were written; 0 unknown
+	rank, residual []float32
+	writtenLevel   []uint16 // of what each page was given when the ranks were written; 0 unknown
 }
 
 // counts say how large a graph is. They depend only on what was added.
 type counts struct {
-	entries uint32
-	bytes   int64 // of entries
-	dead    int64 // of those, entries that were replaced
-	links   int64 // that count
-	changed int64 // links that came or went since the ranks were computed
+	entries       uint32
+	bytes         int64 // of entries
+	replacedBytes int64 // of those, entries that were replaced
+	links         int64 // that count
+	changed       int64 // links that came or went since the ranks were computed
 }
 
 // block is a run of entries, the first of which has the number first.
@@ -89,7 +89,7 @@ func (g *Graph) Links() int64 { return g.counts.links }
 
 // Memory returns about how many bytes the graph takes.
 func (g *Graph) Memory() int64 {
-	return int64(len(g.hashes))*pageBytes + int64(len(g.hosts.fetched)+len(g.directories.fetched))*placeBytes + g.counts.bytes
+	return int64(len(g.hashes))*pageBytes + int64(len(g.hosts.fetched)+len(g.directories.fetched))*groupBytes + g.counts.bytes
 }
 
 // Full reports whether there is no room for more pages.
@@ -98,8 +98,8 @@ func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || int64(len(g.h
 // maxPages keeps page numbers within 32 bits.
 const maxPages = 1 << 31
 
-// hash returns the hash of the key of a URL.
-func hash(url string) uint64 {
+// keyHash returns the hash of the key of a URL.
+func keyHash(url string) uint64 {
 	var room [256]byte
 	return xxhash.Sum64(crawldb.AppendKey(room[:0], url))
 }
@@ -149,8 +149,8 @@ func (g *Graph) add(key []byte) uint32 {
 	g.directories.add(31*host + xxhash.Sum64(directoryOf(key)))
 	h, n := xxhash.Sum64(key), uint32(len(g.hashes))
 	g.hashes = append(g.hashes, h)
-	g.valid = append(g.valid, 0)
-	g.level = append(g.level, 0)
+	g.entryOf = append(g.entryOf, 0)
+	g.writtenLevel = append(g.writtenLevel, 0)
 	g.place(h, n)
 	return n
 }
@@ -182,7 +182,7 @@ func (g *Graph) Link(page uint32, own float64, out int, to []uint32) bool {
 
 // put adds an entry, unless the page has an equal one.
 func (g *Graph) put(e entry) bool {
-	if old := g.valid[e.page]; old != 0 && string(g.entry(old).raw) == string(e.raw) {
+	if old := g.entryOf[e.page]; old != 0 && string(g.entry(old).raw) == string(e.raw) {
 		return false
 	}
 	if n := len(g.log); n == 0 || len(g.log[n-1].data)+len(e.raw) > blockBytes {
@@ -194,15 +194,15 @@ func (g *Graph) put(e entry) bool {
 
 // append adds an entry to the last block.
 func (g *Graph) append(e entry) {
-	if old := g.valid[e.page]; old != 0 {
+	if old := g.entryOf[e.page]; old != 0 {
 		was := g.entry(old)
 		n := was.links()
 		g.counts.links -= n
 		g.counts.changed += n
-		g.counts.dead += int64(len(was.raw))
+		g.counts.replacedBytes += int64(len(was.raw))
 	} else {
-		g.hosts.fetched[g.hosts.of[e.page]]++
-		g.directories.fetched[g.directories.of[e.page]]++
+		g.hosts.fetched[g.hosts.groupOf[e.page]]++
+		g.directories.fetched[g.directories.groupOf[e.page]]++
 	}
 	b := &g.log[len(g.log)-1]
 	b.data = append(b.data, e.raw...)
@@ -211,7 +211,7 @@ func (g *Graph) append(e entry) {
 	g.counts.bytes += int64(len(e.raw))
 	g.counts.links += n
 	g.counts.changed += n
-	g.valid[e.page] = g.counts.entries
+	g.entryOf[e.page] = g.counts.entries
 }
 
 // entry returns the entry with a number, which must exist.
@@ -236,8 +236,8 @@ func (g *Graph) compact() {
 	old, was := g.log, g.counts
 	g.log, g.counts = nil, counts{changed: was.changed}
 	number := uint32(0)
-	valid := g.valid
-	g.valid = make([]uint32, len(valid))
+	valid := g.entryOf
+	g.entryOf = make([]uint32, len(valid))
 	clear(g.hosts.fetched)
 	clear(g.directories.fetched)
 	for _, b := range old {
@@ -253,7 +253,9 @@ func (g *Graph) compact() {
 }
 
 // wasteful reports whether it is time to compact.
-func (g *Graph) wasteful() bool { return g.counts.dead > 64<<10 && g.counts.dead > g.counts.bytes/2 }
+func (g *Graph) compactDue() bool {
+	return g.counts.replacedBytes > 64<<10 && g.counts.replacedBytes > g.counts.bytes/2
+}
 
 // Grown reports whether at least this share of the links has come or gone since
 // the ranks were computed. Zero means 0.03.

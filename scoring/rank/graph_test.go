@@ -67,13 +67,13 @@ func (w *web) compare(t *testing.T, what string) {
 	t.Helper()
 	w.g.Compute()
 	for n, want := range w.given() {
-		if got := w.g.Given(uint32(n)); math.Abs(got-want) > 0.05*(want+0.05) {
+		if got := w.g.Received(uint32(n)); math.Abs(got-want) > 0.05*(want+0.05) {
 			t.Errorf("%s: page %d is given %v, want %v", what, n, got, want)
 		}
 	}
 }
 
-func TestRanksAreThoseOfTheGraph(t *testing.T) {
+func TestRanksAreFunctionOfGraph(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	w := &web{g: NewGraph(scoring.PageRank{}, 0)}
 	for i := range 1500 {
@@ -91,18 +91,18 @@ func TestRanksAreThoseOfTheGraph(t *testing.T) {
 	if w.g.Links() != links || w.g.Pages() != len(w.out) {
 		t.Errorf("there are %d links and %d pages, want %d and %d", w.g.Links(), w.g.Pages(), links, len(w.out))
 	}
-	before := slices.Clone(w.g.rest)
+	before := slices.Clone(w.g.residual)
 	was := w.g.counts
 	w.g.compact()
-	if now := w.g.counts; now.dead != 0 || now.links != was.links || now.changed != was.changed || now.bytes != was.bytes-was.dead {
+	if now := w.g.counts; now.replacedBytes != 0 || now.links != was.links || now.changed != was.changed || now.bytes != was.bytes-was.replacedBytes {
 		t.Errorf("%+v became %+v", was, now)
 	}
-	if w.g.Compute(); !slices.Equal(before, w.g.rest) {
+	if w.g.Compute(); !slices.Equal(before, w.g.residual) {
 		t.Error("compacting made a difference")
 	}
 }
 
-func TestChangedIsWhatMovesToAnotherLevel(t *testing.T) {
+func TestChangedYieldsPagesOnAnotherLevel(t *testing.T) {
 	g := NewGraph(scoring.PageRank{Damping: 0.5}, 0)
 	a, _ := g.Page("http://a.example/")
 	b, _ := g.Page("http://b.example/")
@@ -113,7 +113,7 @@ func TestChangedIsWhatMovesToAnotherLevel(t *testing.T) {
 		for n := range g.Changed() {
 			pages = append(pages, n)
 		}
-		g.Settle()
+		g.MarkWritten()
 		return pages
 	}
 	if got := changed(); !slices.Equal(got, []uint32{a, b, c}) {
@@ -155,8 +155,8 @@ func TestHosts(t *testing.T) {
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
 	g, big, small, odd := known(0)
-	given := g.Given(big)
-	if !near(given, 7./8) || g.Score(big) != given || !near(g.Score(deep), 2*given) || !near(g.Score(small), 4*given) || !near(g.Score(odd), 4*given) || !near(g.Given(small), given) {
+	given := g.Received(big)
+	if !near(given, 7./8) || g.Score(big) != given || !near(g.Score(deep), 2*given) || !near(g.Score(small), 4*given) || !near(g.Score(odd), 4*given) || !near(g.Received(small), given) {
 		t.Errorf("given %v: on a host that is known %v, in another directory %v, on others %v and %v", given, g.Score(big), g.Score(deep), g.Score(small), g.Score(odd))
 	}
 	for n, score := range g.Changed() {
@@ -164,7 +164,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("page %d has %v, want %v", n, score, g.Score(n))
 		}
 	}
-	g.Settle()
+	g.MarkWritten()
 	g.Link(small, 0, 0, nil) // which has no links
 	g.Compute()
 	if g.Score(small) != given {
@@ -179,11 +179,11 @@ func TestHosts(t *testing.T) {
 	if changed != 1 {
 		t.Errorf("%d pages changed", changed)
 	}
-	if g, _, small, _ := known(-1); g.Score(small) != g.Given(small) {
-		t.Errorf("without hosts it has %v, given %v", g.Score(small), g.Given(small))
+	if g, _, small, _ := known(-1); g.Score(small) != g.Received(small) {
+		t.Errorf("without hosts it has %v, given %v", g.Score(small), g.Received(small))
 	}
 	if g, _, small, _ := known(1); !near(g.Score(small), 64*given) {
-		t.Errorf("in proportion it has %v, given %v", g.Score(small), g.Given(small))
+		t.Errorf("in proportion it has %v, given %v", g.Score(small), g.Received(small))
 	}
 }
 
@@ -220,8 +220,8 @@ func TestMemory(t *testing.T) {
 	a, _ := g.Page("http://a.example/")
 	b, _ := g.Page("http://b.example/")
 	g.Link(a, 0, 5, []uint32{b})
-	if g.Compute(); g.Given(b) != 0.1 && math.Abs(g.Given(b)-0.1) > 1e-6 {
-		t.Errorf("one of five links is worth %v", g.Given(b))
+	if g.Compute(); g.Received(b) != 0.1 && math.Abs(g.Received(b)-0.1) > 1e-6 {
+		t.Errorf("one of five links is worth %v", g.Received(b))
 	}
 }
 
@@ -245,7 +245,7 @@ func FuzzEntry(f *testing.F) {
 		g.append(e)
 		g.Compute()
 		for n := range g.Changed() {
-			if given := g.Given(n); given < 0 || math.IsNaN(given) {
+			if given := g.Received(n); given < 0 || math.IsNaN(given) {
 				t.Errorf("page %d is given %v", n, given)
 			}
 		}

@@ -1,20 +1,19 @@
-// Package rank keeps the PageRank of the pages that a crawl knows up to date while the
-// crawl runs. It is the other half of scoring.PageRank.
+// Package rank keeps the scores of a crawl db at the PageRank of the known graph while
+// the crawl runs. It does not decide how ranks order pages (scoring.PageRank does) and
+// does not fetch anything. Start with [Run], which is called after each update.
 //
-// After each update, [Run] adds the links of the segment to the known graph ([Graph]), a
-// compact one of numbers in memory. When the graph has changed by some percent since the
-// ranks were computed, Run computes them anew and writes those that have changed enough
-// to the records. So the cost depends on how much the crawl grows, not on the number of
-// rounds.
+// [Run] adds the links of a segment to the known graph ([Graph]), a compact graph of page
+// numbers in memory. It computes the ranks again when the graph has changed by
+// [Options.Growth], and writes those that have changed by a level to the records. So the
+// cost depends on the growth of the crawl and not on the number of rounds.
 //
 // The graph is stored in the crawl db, in marks whose names begin with "pagerank", each
 // of 32 KiB or a little more: about 30 bytes per page, most of them its URL, and 2 to 3
-// bytes per link. They are written in one step with the mark of the segment. So any store
-// will do, and a process that dies loses nothing. When the graph has twice as many pages
-// as after the last check, or is full, it is compared with the crawl db, and pages that
-// are gone are dropped. The ranks are a function of the graph, and the moments at which
-// they are computed one of the segments and of what is gone: a crawl that is killed and
-// resumed ends as an undisturbed one.
+// bytes per link. They are written in one step with the mark of the segment, so a killed
+// process loses nothing. When the graph has twice as many pages as after the last check,
+// or is full, pages that are gone are removed from it. The ranks are a function of the
+// graph, and the graph is a function of the segments and of the gone pages: a crawl that
+// is killed and resumed ends with the ranks of an undisturbed one.
 package rank
 
 import (
@@ -51,8 +50,8 @@ type Options struct {
 	SortMemory int
 	TempDir    string
 
-	chunk   int // URLs in one Update
-	collect int // collectFrom, but in tests
+	chunk     int // URLs in one Update
+	pruneFrom int // pruneFrom, but in tests
 }
 
 // Report says what was done.
@@ -81,10 +80,10 @@ type Report struct {
 // Job is the name of the progress mark of a segment.
 func Job(segment string) string { return "rank/" + segment }
 
-// The cursors of a job: its links are in the graph; nothing is left to do.
+// The cursors of the mark of a segment: its links are in the graph; nothing is left to do.
 const (
-	folded = "folded"
-	done   = "done"
+	linksAdded = "folded"
+	done       = "done"
 )
 
 // A Ranker keeps the known graph of a crawl db in memory from one Run to the next,
@@ -92,8 +91,8 @@ const (
 // may be called from many goroutines, and wait for each other; the store, the
 // scoring and the schedule that they call must therefore not call them.
 type Ranker struct {
-	mu   sync.Mutex
-	kept *kept // nil if it must be read
+	mu    sync.Mutex
+	graph *storedGraph // nil if it must be read
 }
 
 // Run does what [Run] does. crawl must be the same in every call.
@@ -109,17 +108,17 @@ func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.
 	if o.SortMemory <= 0 {
 		o.SortMemory = 16 << 20
 	}
-	if o.collect <= 0 {
-		o.collect = collectFrom
+	if o.pruneFrom <= 0 {
+		o.pruneFrom = pruneFrom
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	j := job{crawl: crawl, segments: segments, o: o, filter: filter, report: &report, kept: r.kept}
-	r.kept = nil
+	j := job{crawl: crawl, segments: segments, o: o, filter: filter, report: &report, stored: r.graph}
+	r.graph = nil
 	if err := j.run(ctx, name); err != nil {
 		return report, fmt.Errorf("rank %s: %w", name, err)
 	}
-	r.kept = j.kept
+	r.graph = j.stored
 	return report, nil
 }
 
@@ -138,7 +137,7 @@ type job struct {
 	o        Options
 	filter   scoring.PageRank
 	report   *Report
-	kept     *kept
+	stored   *storedGraph
 }
 
 func (j *job) run(ctx context.Context, name string) error {
@@ -155,27 +154,27 @@ func (j *job) run(ctx context.Context, name string) error {
 		return err
 	}
 	if cursor == "" || !whole {
-		if err := j.fold(ctx, name); err != nil {
+		if err := j.addLinks(ctx, name); err != nil {
 			return err
 		}
-		j.kept.head.folds++
-		if err := j.kept.save(ctx, j.crawl, Job(name), folded); err != nil {
-			return err
-		}
-	}
-	if j.kept.crowded(j.o.collect) {
-		if j.report.Dropped, err = j.kept.collect(ctx, j.crawl, j.filter, j.o.Memory); err != nil {
+		j.stored.head.segmentsSincePrune++
+		if err := j.stored.save(ctx, j.crawl, Job(name), linksAdded); err != nil {
 			return err
 		}
 	}
-	g := j.kept.graph
+	if j.stored.pruneDue(j.o.pruneFrom) {
+		if j.report.Dropped, err = j.stored.prune(ctx, j.crawl, j.filter, j.o.Memory); err != nil {
+			return err
+		}
+	}
+	g := j.stored.graph
 	j.report.Pages, j.report.Links, j.report.Full = g.Pages(), g.Links(), g.Full()
 	if g.Grown(j.o.Growth) {
-		if err := j.rank(ctx); err != nil {
+		if err := j.updateRanks(ctx); err != nil {
 			return err
 		}
 	}
-	return j.crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done, Marks: j.kept.settled})
+	return j.crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done, Marks: j.stored.headMark})
 }
 
 // open reads the graph, unless it is in memory. whole says that it holds the links
@@ -185,14 +184,14 @@ func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if j.kept != nil && mark == j.kept.head.String() {
+	if j.stored != nil && mark == j.stored.head.String() {
 		return true, nil
 	}
 	if mark != "" {
-		j.kept, err = load(ctx, j.crawl, mark, NewGraph(j.filter, j.o.Memory))
+		j.stored, err = load(ctx, j.crawl, mark, NewGraph(j.filter, j.o.Memory))
 		switch {
 		case err == nil:
-			return true, j.kept.sweep(ctx, j.crawl)
+			return true, j.stored.removeOldBlocks(ctx, j.crawl)
 		case !errors.Is(err, errDamaged):
 			return false, err
 		}
@@ -203,7 +202,7 @@ func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
 
 // rebuild builds a graph from the segments before one.
 func (j *job) rebuild(ctx context.Context, name string) error {
-	j.kept = &kept{graph: NewGraph(j.filter, j.o.Memory)}
+	j.stored = &storedGraph{graph: NewGraph(j.filter, j.o.Memory)}
 	for s, err := range j.segments.List(ctx) {
 		if err != nil {
 			return err
@@ -217,7 +216,7 @@ func (j *job) rebuild(ctx context.Context, name string) error {
 		}
 		if ok {
 			j.report.Rebuilt = true
-			if err := j.fold(ctx, s); err != nil {
+			if err := j.addLinks(ctx, s); err != nil {
 				return err
 			}
 		}

@@ -9,17 +9,17 @@ import (
 // Record returns the record of a page whose [Graph.Score] is given, as the filters of
 // its crawl make it: old itself if its score is on that level already, or if there is
 // no PageRank in f.
-func Record(f scoring.Filter, old *crawldb.Datum, given float64) *crawldb.Datum {
+func Record(f scoring.Filter, old *crawldb.Datum, received float64) *crawldb.Datum {
 	p, ok := scoring.PageRankOf(f)
 	if !ok {
 		return old
 	}
-	return record(nil, f, p, old, given)
+	return record(nil, f, p, old, received)
 }
 
-func record(s schedule.FetchSchedule, f scoring.Filter, p scoring.PageRank, old *crawldb.Datum, given float64) *crawldb.Datum {
+func record(s schedule.FetchSchedule, f scoring.Filter, p scoring.PageRank, old *crawldb.Datum, received float64) *crawldb.Datum {
 	d := *old
-	p.Rank(&d, given)
+	p.Rank(&d, received)
 	if level(float64(d.Score)) == level(float64(old.Score)) {
 		return old
 	}

@@ -381,7 +381,7 @@ func (r *replay) rank(ctx context.Context, batch []uint32) error {
 			r.written++
 		}
 	}
-	r.graph.Settle()
+	r.graph.MarkWritten()
 	r.ranked++
 	return nil
 }

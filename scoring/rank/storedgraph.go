@@ -45,8 +45,8 @@ type head struct {
 	// dropped.
 	pageGeneration                   int
 	oldPageGeneration, oldPageBlocks int
-	collected                        int // pages left by the last search for those that are gone
-	folds                            int // segments since then
+	pagesAfterPrune                  int // pages left by the last search for those that are gone
+	segmentsSincePrune               int // segments since then
 }
 
 // The first format was written before pages could be dropped; the second
@@ -56,29 +56,29 @@ const (
 	pagesFormat = " pages of %d old %d of %d left %d before %d"
 )
 
-func (h head) String() string { return "3 " + h.first() + h.second() }
+func (h head) String() string { return "3 " + h.firstPart() + h.secondPart() }
 
-func (h *head) first() string {
+func (h *head) firstPart() string {
 	return fmt.Sprintf(headFormat, h.pages, h.pageBlocks, h.entries, h.linkBlocks, h.generation, h.rankedPages, h.rankedEntries, h.oldBlocks, h.oldGeneration)
 }
 
-func (h *head) second() string {
-	return fmt.Sprintf(pagesFormat, h.pageGeneration, h.oldPageBlocks, h.oldPageGeneration, h.collected, h.folds)
+func (h *head) secondPart() string {
+	return fmt.Sprintf(pagesFormat, h.pageGeneration, h.oldPageBlocks, h.oldPageGeneration, h.pagesAfterPrune, h.segmentsSincePrune)
 }
 
 func parseHead(s string) (h head, err error) {
 	fields := []any{&h.pages, &h.pageBlocks, &h.entries, &h.linkBlocks, &h.generation, &h.rankedPages, &h.rankedEntries, &h.oldBlocks, &h.oldGeneration}
-	format, is := "2 "+headFormat, func() string { return "2 " + h.first() }
+	format, is := "2 "+headFormat, func() string { return "2 " + h.firstPart() }
 	if strings.HasPrefix(s, "3 ") {
-		fields = append(fields, &h.pageGeneration, &h.oldPageBlocks, &h.oldPageGeneration, &h.collected, &h.folds)
+		fields = append(fields, &h.pageGeneration, &h.oldPageBlocks, &h.oldPageGeneration, &h.pagesAfterPrune, &h.segmentsSincePrune)
 		format, is = "3 "+headFormat+pagesFormat, func() string { return h.String() }
 	}
 	n, err := fmt.Sscanf(s, format, fields...)
 	if err != nil || n != len(fields) || is() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
-		int64(h.pages) > maxPages || int64(h.collected) > maxPages {
+		int64(h.pages) > maxPages || int64(h.pagesAfterPrune) > maxPages {
 		return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
 	}
-	for _, n := range []int{h.pages, h.rankedPages, h.generation, h.oldGeneration, h.pageGeneration, h.oldPageGeneration, h.collected, h.folds} {
+	for _, n := range []int{h.pages, h.rankedPages, h.generation, h.oldGeneration, h.pageGeneration, h.oldPageGeneration, h.pagesAfterPrune, h.segmentsSincePrune} {
 		if n < 0 {
 			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
 		}
@@ -94,12 +94,12 @@ func parseHead(s string) (h head, err error) {
 // maxBlocks is more than any graph has of either kind: 32 GiB.
 const maxBlocks = 1 << 20
 
-// seal returns a block as stored under a name: the block, and a checksum of both.
-func seal(name string, block []byte) string {
-	return string(binary.LittleEndian.AppendUint64(block[:len(block):len(block)], blockSum(name, string(block))))
+// appendChecksum returns a block as stored under a name: the block, and a checksum of both.
+func appendChecksum(name string, block []byte) string {
+	return string(binary.LittleEndian.AppendUint64(block[:len(block):len(block)], checksum(name, string(block))))
 }
 
-func blockSum(name, block string) uint64 {
+func checksum(name, block string) uint64 {
 	d := xxhash.New()
 	d.WriteString(name)
 	d.WriteString("\n")
@@ -107,40 +107,40 @@ func blockSum(name, block string) uint64 {
 	return d.Sum64()
 }
 
-// sealed reads a block stored under a name.
-func sealed(ctx context.Context, crawl crawldb.Store, name string) (string, error) {
+// readBlock reads a block stored under a name.
+func readBlock(ctx context.Context, crawl crawldb.Store, name string) (string, error) {
 	mark, err := crawl.Progress(ctx, name)
 	if err != nil {
 		return "", err
 	}
 	n := len(mark) - 8
-	if n <= 0 || binary.LittleEndian.Uint64([]byte(mark[n:])) != blockSum(name, mark[:n]) {
+	if n <= 0 || binary.LittleEndian.Uint64([]byte(mark[n:])) != checksum(name, mark[:n]) {
 		return "", fmt.Errorf("%w: mark %s", errDamaged, name)
 	}
 	return mark[:n], nil
 }
 
-// kept is a graph and how it is stored in the crawl db. Pages are stored in blocks of
+// storedGraph is a graph with its stored form in the crawl db. Pages are stored in blocks of
 // their keys: for each key the length that it shares with the one before in the block
 // and the length of the rest, both varints, and the rest.
-type kept struct {
+type storedGraph struct {
 	head  head
 	graph *Graph
 
-	fresh    [][]byte // blocks of pages not stored yet; the first continues the last stored one
-	lastKey  []byte
-	hadPages int // blocks of pages before fresh
-	hadLinks int // blocks of links that are fully stored
+	unstoredPages    [][]byte // blocks of pages not stored yet; the first continues the last stored one
+	lastKey          []byte
+	storedPageBlocks int // blocks of pages before fresh
+	storedLinkBlocks int // blocks of links that are fully stored
 }
 
 // add adds a page that is not in the graph.
-func (k *kept) add(key []byte) {
-	k.graph.add(key)
-	if n := len(k.fresh); n == 0 || len(k.fresh[n-1])+len(key) > blockBytes {
-		k.fresh, k.lastKey = append(k.fresh, nil), k.lastKey[:0]
+func (s *storedGraph) add(key []byte) {
+	s.graph.add(key)
+	if n := len(s.unstoredPages); n == 0 || len(s.unstoredPages[n-1])+len(key) > blockBytes {
+		s.unstoredPages, s.lastKey = append(s.unstoredPages, nil), s.lastKey[:0]
 	}
-	b := &k.fresh[len(k.fresh)-1]
-	*b, k.lastKey = appendPage(*b, k.lastKey, key)
+	b := &s.unstoredPages[len(s.unstoredPages)-1]
+	*b, s.lastKey = appendPage(*b, s.lastKey, key)
 }
 
 // appendPage appends a key to a block of pages whose last key is given, and returns the
@@ -157,66 +157,70 @@ func appendPage(block, last, key []byte) (_, _ []byte) {
 
 // save writes what was added, in one step with a mark. Blocks that nothing refers to
 // yet may be written earlier.
-func (k *kept) save(ctx context.Context, crawl crawldb.Store, job, cursor string) error {
+func (s *storedGraph) save(ctx context.Context, crawl crawldb.Store, job, cursor string) error {
 	const atOnce = 1000
-	g, marks := k.graph, map[string]string{}
+	g, marks := s.graph, map[string]string{}
 	ahead := map[string]string{}
 	put := func(name string, block []byte, new bool) error {
 		if !new { // it holds what was kept before
-			marks[name] = seal(name, block)
+			marks[name] = appendChecksum(name, block)
 			return nil
 		}
-		if ahead[name] = seal(name, block); len(ahead) < atOnce {
+		if ahead[name] = appendChecksum(name, block); len(ahead) < atOnce {
 			return nil
 		}
 		now := ahead
 		ahead = map[string]string{}
 		return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return now }})
 	}
-	for i, b := range k.fresh {
-		if err := put(pagesJob(k.head.pageGeneration, k.hadPages+i), b, i > 0); err != nil {
+	for i, b := range s.unstoredPages {
+		if err := put(pagesJob(s.head.pageGeneration, s.storedPageBlocks+i), b, i > 0); err != nil {
 			return err
 		}
 	}
-	for i := k.hadLinks; i < len(g.log); i++ {
-		if err := put(linksJob(k.head.generation, i), g.log[i].data, i > k.hadLinks); err != nil {
+	for i := s.storedLinkBlocks; i < len(g.log); i++ {
+		if err := put(linksJob(s.head.generation, i), g.log[i].data, i > s.storedLinkBlocks); err != nil {
 			return err
 		}
 	}
 	maps.Copy(marks, ahead)
-	h := k.head
-	h.pages, h.pageBlocks = len(g.hashes), k.hadPages+len(k.fresh)
+	h := s.head
+	h.pages, h.pageBlocks = len(g.hashes), s.storedPageBlocks+len(s.unstoredPages)
 	h.entries, h.linkBlocks = g.counts.entries, len(g.log)
 	marks[headJob] = h.String()
 	err := crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor, Marks: func() map[string]string { return marks }})
 	if err != nil {
 		return err
 	}
-	k.head = h
-	k.forget()
+	s.head = h
+	s.releaseStored()
 	return nil
 }
 
 // forget releases the pages that are stored, except the block that is continued.
-func (k *kept) forget() {
-	if n := len(k.fresh); n > 0 {
-		k.hadPages += n - 1
-		k.fresh = k.fresh[n-1:]
+func (s *storedGraph) releaseStored() {
+	if n := len(s.unstoredPages); n > 0 {
+		s.storedPageBlocks += n - 1
+		s.unstoredPages = s.unstoredPages[n-1:]
 	}
-	k.hadLinks = max(0, len(k.graph.log)-1)
+	s.storedLinkBlocks = max(0, len(s.graph.log)-1)
 }
 
 // ranked says that the records have the ranks of all that is stored.
-func (k *kept) ranked() { k.head.rankedPages, k.head.rankedEntries = k.head.pages, k.head.entries }
+func (s *storedGraph) markRanked() {
+	s.head.rankedPages, s.head.rankedEntries = s.head.pages, s.head.entries
+}
 
-// settled returns the mark of that.
-func (k *kept) settled() map[string]string { return map[string]string{headJob: k.head.String()} }
+// headMark returns the mark that stores the head.
+func (s *storedGraph) headMark() map[string]string {
+	return map[string]string{headJob: s.head.String()}
+}
 
 // pages calls page for each stored page, in the order of their numbers.
-func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
+func (s *storedGraph) eachPage(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
 	number := uint32(0)
-	for i := range k.head.pageBlocks {
-		block, err := sealed(ctx, crawl, pagesJob(k.head.pageGeneration, i))
+	for i := range s.head.pageBlocks {
+		block, err := readBlock(ctx, crawl, pagesJob(s.head.pageGeneration, i))
 		if err != nil {
 			return err
 		}
@@ -228,7 +232,7 @@ func (k *kept) pages(ctx context.Context, crawl crawldb.Store, page func(number 
 			return err
 		}
 	}
-	if int(number) != k.head.pages {
+	if int(number) != s.head.pages {
 		return errDamaged
 	}
 	return nil
@@ -257,41 +261,41 @@ func eachKey(block string, f func(key []byte) error) error {
 	return nil
 }
 
-// load reads the stored graph into an empty one.
-func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kept, error) {
+// load reads the stored graph into g, which must be empty.
+func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*storedGraph, error) {
 	h, err := parseHead(mark)
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{head: h, graph: g}
-	err = k.pages(ctx, crawl, func(_ uint32, key []byte) error {
+	s := &storedGraph{head: h, graph: g}
+	err = s.eachPage(ctx, crawl, func(_ uint32, key []byte) error {
 		if _, twice := g.find(xxhash.Sum64(key)); twice {
 			return errDamaged
 		}
 		g.add(key)
-		k.lastKey = append(k.lastKey[:0], key...)
+		s.lastKey = append(s.lastKey[:0], key...)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	if h.pageBlocks > 0 { // the last one is continued
-		k.hadPages = h.pageBlocks - 1
-		tail, err := sealed(ctx, crawl, pagesJob(h.pageGeneration, k.hadPages))
+		s.storedPageBlocks = h.pageBlocks - 1
+		tail, err := readBlock(ctx, crawl, pagesJob(h.pageGeneration, s.storedPageBlocks))
 		if err != nil {
 			return nil, err
 		}
-		k.fresh = [][]byte{[]byte(tail)}
+		s.unstoredPages = [][]byte{[]byte(tail)}
 	}
 	for i := range h.linkBlocks {
-		data, err := sealed(ctx, crawl, linksJob(h.generation, i))
+		data, err := readBlock(ctx, crawl, linksJob(h.generation, i))
 		if err != nil {
 			return nil, err
 		}
 		g.log = append(g.log, block{first: g.counts.entries + 1})
 		for rest := []byte(data); len(rest) > 0; {
 			if g.counts.entries == h.rankedEntries {
-				k.resettle()
+				s.restoreLevels()
 			}
 			e, size := cutEntry(rest)
 			if size == 0 || e.check(len(g.hashes)) != nil {
@@ -302,59 +306,59 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*kep
 		}
 	}
 	if g.counts.entries == h.rankedEntries {
-		k.resettle()
+		s.restoreLevels()
 	}
 	if g.counts.entries != h.entries {
 		return nil, errDamaged
 	}
-	k.hadLinks = max(0, len(g.log)-1)
-	return k, nil
+	s.storedLinkBlocks = max(0, len(g.log)-1)
+	return s, nil
 }
 
 // resettle computes the levels that the records are on, from the graph as it was when
 // they were written.
-func (k *kept) resettle() {
-	if k.head.rankedPages > 0 {
-		k.graph.Compute()
-		k.graph.settle(k.head.rankedPages)
+func (s *storedGraph) restoreLevels() {
+	if s.head.rankedPages > 0 {
+		s.graph.Compute()
+		s.graph.setLevels(s.head.rankedPages)
 	}
 }
 
 // compact writes the links anew if more than half of the stored ones were
 // replaced. The old blocks are removed once the new ones count.
-func (k *kept) compact(ctx context.Context, crawl crawldb.Store) error {
-	g := k.graph
-	if !g.wasteful() {
+func (s *storedGraph) compact(ctx context.Context, crawl crawldb.Store) error {
+	g := s.graph
+	if !g.compactDue() {
 		return nil
 	}
-	old := k.head
+	old := s.head
 	g.compact()
-	h := k.head
+	h := s.head
 	h.oldGeneration, h.oldBlocks = old.generation, old.linkBlocks
 	h.generation++
 	for i := 0; i < len(g.log); {
 		marks := map[string]string{}
 		for ; i < len(g.log) && len(marks) < 32; i++ {
 			name := linksJob(h.generation, i)
-			marks[name] = seal(name, g.log[i].data)
+			marks[name] = appendChecksum(name, g.log[i].data)
 		}
 		if err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
 			return err
 		}
 	}
 	h.entries, h.linkBlocks = g.counts.entries, len(g.log)
-	k.head = h
-	k.hadLinks = max(0, len(g.log)-1)
-	k.ranked()
-	if err := crawl.Update(ctx, crawldb.Batch{Marks: k.settled}); err != nil {
+	s.head = h
+	s.storedLinkBlocks = max(0, len(g.log)-1)
+	s.markRanked()
+	if err := crawl.Update(ctx, crawldb.Batch{Marks: s.headMark}); err != nil {
 		return err
 	}
-	return k.sweep(ctx, crawl)
+	return s.removeOldBlocks(ctx, crawl)
 }
 
 // sweep removes the blocks that no longer count.
-func (k *kept) sweep(ctx context.Context, crawl crawldb.Store) error {
-	h := k.head
+func (s *storedGraph) removeOldBlocks(ctx context.Context, crawl crawldb.Store) error {
+	h := s.head
 	if h.oldBlocks == 0 && h.oldPageBlocks == 0 {
 		return nil
 	}
@@ -371,7 +375,7 @@ func (k *kept) sweep(ctx context.Context, crawl crawldb.Store) error {
 			return err
 		}
 	}
-	k.head.oldGeneration, k.head.oldBlocks = 0, 0
-	k.head.oldPageGeneration, k.head.oldPageBlocks = 0, 0
-	return crawl.Update(ctx, crawldb.Batch{Marks: k.settled})
+	s.head.oldGeneration, s.head.oldBlocks = 0, 0
+	s.head.oldPageGeneration, s.head.oldPageBlocks = 0, 0
+	return crawl.Update(ctx, crawldb.Batch{Marks: s.headMark})
 }

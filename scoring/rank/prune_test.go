@@ -67,7 +67,7 @@ func years(t *testing.T, rounds, collect int, memory int64, kills map[int]bool) 
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	db := &mortal{Crawl: w.crawl, left: -1, marks: map[string]string{}}
 	o := rank.Options{Scoring: scoring.PageRank{}, Memory: memory}
-	o.SetCollect(collect)
+	o.SetPruneFrom(collect)
 	var reports []rank.Report
 	ranker := new(rank.Ranker)
 	for round := range rounds {
@@ -177,7 +177,7 @@ func TestGonePagesAreDropped(t *testing.T) {
 
 // Pages that are gone and linked to stay, since they may come back; those without a
 // record do not.
-func TestWhatIsLinkedToStays(t *testing.T) {
+func TestGonePagesWithInlinksStay(t *testing.T) {
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	o := rank.Options{Scoring: scoring.PageRank{}, Growth: -1}
 	run := func(name string) rank.Report {
@@ -198,7 +198,7 @@ func TestWhatIsLinkedToStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.SetCollect(5)
+	o.SetPruneFrom(5)
 	if r := run("2"); r.Dropped != 2 || r.Pages != 3 || r.Links != 2 || !r.Ranked {
 		t.Errorf("%+v", r)
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// What is kept of a graph can be anything once a disk is damaged: it is read, and then
+// The stored graph can be any bytes once a disk is damaged: it is read, and then
 // can be computed with and gone on with, or it is said to be damaged.
 func FuzzLoad(f *testing.F) {
 	g := NewGraph(scoring.PageRank{}, -1)
-	k := &kept{graph: g}
+	k := &storedGraph{graph: g}
 	for _, key := range []string{"example:a/", "example:b/", "example:b/2"} {
 		k.add([]byte(key))
 	}
@@ -25,17 +25,17 @@ func FuzzLoad(f *testing.F) {
 	if err := k.save(f.Context(), &db, "", ""); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data), true)
-	k.ranked()
-	f.Add(k.head.String(), string(k.fresh[0]), string(g.log[0].data), true)
+	f.Add(k.head.String(), string(k.unstoredPages[0]), string(g.log[0].data), true)
+	k.markRanked()
+	f.Add(k.head.String(), string(k.unstoredPages[0]), string(g.log[0].data), true)
 	f.Add(head{}.String(), "", "", true)
 	f.Add(strings.Replace(head{pages: 1, pageBlocks: 1}.String(), "pages 1", "pages 2147483648", 1), "\x00\x00", "", true)
 	f.Add(head{pages: 1, pageBlocks: 1, linkBlocks: 1, entries: 1}.String(), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x02\x00\x00", true)
-	f.Add(k.head.String(), seal(pagesJob(0, 0), k.fresh[0]), seal(linksJob(0, 0), g.log[0].data), false)
+	f.Add(k.head.String(), appendChecksum(pagesJob(0, 0), k.unstoredPages[0]), appendChecksum(linksJob(0, 0), g.log[0].data), false)
 	f.Add(head{oldBlocks: math.MaxInt}.String(), "", "", true)
 	f.Fuzz(func(t *testing.T, mark, pages, links string, sums bool) {
 		if sums { // what no damage to a disk would have
-			pages = seal(pagesJob(0, 0), []byte(pages))
+			pages = appendChecksum(pagesJob(0, 0), []byte(pages))
 		}
 		var db memstore.Crawl
 		marks := map[string]string{pagesJob(0, 0): pages}
@@ -43,7 +43,7 @@ func FuzzLoad(f *testing.F) {
 		if err == nil {
 			name := linksJob(h.generation, 0)
 			if marks[name] = links; sums {
-				marks[name] = seal(name, []byte(links))
+				marks[name] = appendChecksum(name, []byte(links))
 			}
 		}
 		if err := db.Update(t.Context(), crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
@@ -62,7 +62,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		g.Compute()
 		for n := range g.Pages() {
-			if given := g.Given(uint32(n)); !(given >= 0) || math.IsInf(given, 0) {
+			if given := g.Received(uint32(n)); !(given >= 0) || math.IsInf(given, 0) {
 				t.Errorf("page %d is given %v", n, given)
 			}
 		}
@@ -77,8 +77,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// Every bit of every block counts, and so does where it is kept.
-func TestBlocksAreSealed(t *testing.T) {
+// A checksum covers every bit of every block, and the name it is stored under.
+func TestDamagedBlocksAreDetected(t *testing.T) {
 	var db memstore.Crawl
 	put := func(name, mark string) {
 		t.Helper()
@@ -87,15 +87,15 @@ func TestBlocksAreSealed(t *testing.T) {
 		}
 	}
 	name := linksJob(3, 4)
-	mark := seal(name, []byte("links"))
+	mark := appendChecksum(name, []byte("links"))
 	put(name, mark)
-	if got, err := sealed(t.Context(), &db, name); got != "links" || err != nil {
+	if got, err := readBlock(t.Context(), &db, name); got != "links" || err != nil {
 		t.Fatalf("%q, %v", got, err)
 	}
 	bad := func(name, mark string) {
 		t.Helper()
 		put(name, mark)
-		if got, err := sealed(t.Context(), &db, name); got != "" || !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), name) {
+		if got, err := readBlock(t.Context(), &db, name); got != "" || !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q is %q, %v", mark, got, err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestBlocksAreSealed(t *testing.T) {
 // A graph stored before pages could be dropped is read, and continues as a new one.
 func TestLoadOfVersion2(t *testing.T) {
 	g := NewGraph(scoring.PageRank{}, -1)
-	k := &kept{graph: g}
+	k := &storedGraph{graph: g}
 	k.add([]byte("example:a/"))
 	k.add([]byte("example:b/"))
 	g.Link(0, 0, 1, []uint32{1})

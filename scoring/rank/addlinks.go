@@ -18,44 +18,45 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// list is what a segment says about one page: n targets, from first on.
-type list struct {
-	page     uint64 // hash
+// pageLinks are the links of one page in a segment: n targets, from index first of the
+// list of targets on.
+type pageLinks struct {
+	page     uint64 // keyHash
 	number   uint32
-	own      float32
+	seedRank float32
 	first, n int
 }
 
 // fold adds what a segment says about links to the graph in memory. The result does not
 // depend on the order of the pages in the segment.
-func (j *job) fold(ctx context.Context, name string) error {
+func (j *job) addLinks(ctx context.Context, name string) error {
 	sorter := extsort.New(extsort.Options{MemoryBytes: j.o.SortMemory, Dir: j.o.TempDir})
 	defer sorter.Close()
-	lists, targets, err := j.read(ctx, name, sorter)
+	lists, targets, err := j.readSegment(ctx, name, sorter)
 	if err != nil {
 		return err
 	}
-	k := j.kept
+	s := j.stored
 	var last []byte
 	for p, err := range sorter.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
-		if bytes.Equal(p.Key, last) && last != nil || k.graph.Full() {
+		if bytes.Equal(p.Key, last) && last != nil || s.graph.Full() {
 			continue
 		}
 		last = append(last[:0], p.Key...)
-		k.add(p.Key)
+		s.add(p.Key)
 	}
 	// In the order of their numbers, whatever the order in the segment.
 	known := lists[:0]
 	for _, l := range lists {
-		if n, ok := k.graph.find(l.page); ok {
+		if n, ok := s.graph.find(l.page); ok {
 			l.number = n
 			known = append(known, l)
 		}
 	}
-	slices.SortFunc(known, func(a, b list) int {
+	slices.SortFunc(known, func(a, b pageLinks) int {
 		if c := cmp.Compare(a.number, b.number); c != 0 {
 			return c
 		}
@@ -68,11 +69,11 @@ func (j *job) fold(ctx context.Context, name string) error {
 		}
 		to = to[:0]
 		for _, h := range targets[l.first : l.first+l.n] {
-			if n, ok := k.graph.find(h); ok {
+			if n, ok := s.graph.find(h); ok {
 				to = append(to, n)
 			}
 		}
-		k.graph.Link(l.number, float64(l.own), l.n, to)
+		s.graph.Link(l.number, float64(l.seedRank), l.n, to)
 	}
 	return nil
 }
@@ -80,14 +81,14 @@ func (j *job) fold(ctx context.Context, name string) error {
 // read returns the pages of a segment whose targets are known to it, and the sorted
 // hashes of the targets of each. The keys of pages that the graph does not know go to
 // the sorter.
-func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (lists []list, targets []uint64, err error) {
+func (j *job) readSegment(ctx context.Context, name string, sorter *extsort.Sorter) (lists []pageLinks, targets []uint64, err error) {
 	own := map[uint64]float32{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, j.segments, name) {
 		if err != nil {
 			return nil, nil, err
 		}
 		if s := scoring.SeedRank(&d); s > 0 {
-			own[hash(d.URL)] = float32(s)
+			own[keyHash(d.URL)] = float32(s)
 		}
 	}
 	for v, err := range segment.Records[segment.Visit](ctx, j.segments, name) {
@@ -97,17 +98,17 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 		// A page that is gone has no links, and a redirect only its target, if a parse says
 		// so: see empty. A page that failed keeps the links it had.
 		if c := v.Outcome.Code; c != protocol.Success && c != protocol.NotModified && !c.Transient() {
-			lists = append(lists, list{page: hash(v.URL)})
+			lists = append(lists, pageLinks{page: keyHash(v.URL)})
 		}
 	}
 	if ok, err := segment.Has[segment.Parse](ctx, j.segments, name); err != nil || !ok {
 		return lists, nil, err
 	}
 	var key []byte
-	see := func(url string) (uint64, error) {
+	register := func(url string) (uint64, error) {
 		key = crawldb.AppendKey(key[:0], url)
 		h := xxhash.Sum64(key)
-		if _, ok := j.kept.graph.find(h); ok {
+		if _, ok := j.stored.graph.find(h); ok {
 			return h, nil
 		}
 		return h, sorter.Add(key, nil)
@@ -116,19 +117,19 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 		if err != nil {
 			return nil, nil, err
 		}
-		if p.Sitemap || empty(&p) {
+		if p.Sitemap || hasNoLinks(&p) {
 			continue
 		}
-		h, err := see(p.URL)
+		h, err := register(p.URL)
 		if err != nil {
 			return nil, nil, err
 		}
-		l := list{page: h, own: own[h], first: len(targets)}
+		l := pageLinks{page: h, seedRank: own[h], first: len(targets)}
 		for i := range p.Links {
-			if told(&p.Links[i]) {
+			if isClaim(&p.Links[i]) {
 				continue
 			}
-			t, err := see(p.Links[i].URL)
+			t, err := register(p.Links[i].URL)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -141,21 +142,21 @@ func (j *job) read(ctx context.Context, name string, sorter *extsort.Sorter) (li
 	return lists, targets, nil
 }
 
-// empty reports whether a parse says nothing about the links of its page: it may exist
-// only because the first page of a host to be fetched carries the sitemaps listed in
-// robots.txt, and which page that is depends on timing.
-func empty(p *segment.Parse) bool {
+// hasNoLinks reports whether a parse has no information about the links of its page. Such a
+// parse exists for the first fetched page of a host, which carries the sitemaps listed in
+// robots.txt; the page that is fetched first depends on timing.
+func hasNoLinks(p *segment.Parse) bool {
 	for i := range p.Links {
-		if !told(&p.Links[i]) {
+		if !isClaim(&p.Links[i]) {
 			return false
 		}
 	}
 	return p.Signature == nil && p.Error == ""
 }
 
-// told reports whether a link is not on the page, but something that the page says
-// about another, as feeds do.
-func told(l *segment.Link) bool {
+// isClaim reports whether a link is not a link on the page, but a claim of a feed or sitemap
+// about another page.
+func isClaim(l *segment.Link) bool {
 	if l.Score != 0 || l.Meta == (crawldb.Meta{}) {
 		return false
 	}
@@ -166,25 +167,25 @@ func told(l *segment.Link) bool {
 
 // rank computes the ranks and writes them to the records of the pages whose scores
 // change.
-func (j *job) rank(ctx context.Context) error {
+func (j *job) updateRanks(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	k := j.kept
-	k.graph.Compute()
+	s := j.stored
+	s.graph.Compute()
 	sorter := extsort.New(extsort.Options{MemoryBytes: j.o.SortMemory, Dir: j.o.TempDir})
 	defer sorter.Close()
 	var value [8]byte
-	next, stop := iter.Pull2(k.graph.Changed())
+	next, stop := iter.Pull2(s.graph.Changed())
 	defer stop()
-	page, given, more := next()
-	err := k.pages(ctx, j.crawl, func(number uint32, key []byte) error {
+	page, received, more := next()
+	err := s.eachPage(ctx, j.crawl, func(number uint32, key []byte) error {
 		if !more || number != page {
 			return nil
 		}
 		j.report.Changed++
-		binary.BigEndian.PutUint64(value[:], math.Float64bits(given))
-		page, given, more = next()
+		binary.BigEndian.PutUint64(value[:], math.Float64bits(received))
+		page, received, more = next()
 		return sorter.Add(key, value[:])
 	})
 	if err != nil {
@@ -194,16 +195,16 @@ func (j *job) rank(ctx context.Context) error {
 		return err
 	}
 	j.report.Ranked = true
-	k.graph.Settle()
-	k.ranked()
-	return k.compact(ctx, j.crawl)
+	s.graph.MarkWritten()
+	s.markRanked()
+	return s.compact(ctx, j.crawl)
 }
 
 // batches turns the changed pages into updates.
 func (j *job) batches(ctx context.Context, sorter *extsort.Sorter) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) {
 		urls := make([]string, 0, j.o.chunk)
-		given := make([]float64, 0, j.o.chunk)
+		received := make([]float64, 0, j.o.chunk)
 		written := make([]bool, j.o.chunk)
 		flush := func() bool {
 			clear(written)
@@ -211,7 +212,7 @@ func (j *job) batches(ctx context.Context, sorter *extsort.Sorter) iter.Seq2[cra
 				if written[i] = false; old == nil {
 					return nil, nil
 				}
-				d := record(j.o.Schedule, j.o.Scoring, j.filter, old, given[i])
+				d := record(j.o.Schedule, j.o.Scoring, j.filter, old, received[i])
 				written[i] = d != old
 				return d, nil
 			}}, nil)
@@ -220,7 +221,7 @@ func (j *job) batches(ctx context.Context, sorter *extsort.Sorter) iter.Seq2[cra
 					j.report.Written++
 				}
 			}
-			urls, given = urls[:0], given[:0]
+			urls, received = urls[:0], received[:0]
 			return ok
 		}
 		for p, err := range sorter.Sorted(ctx) {
@@ -229,7 +230,7 @@ func (j *job) batches(ctx context.Context, sorter *extsort.Sorter) iter.Seq2[cra
 				return
 			}
 			urls = append(urls, crawldb.URLOf(string(p.Key)))
-			given = append(given, math.Float64frombits(binary.BigEndian.Uint64(p.Value)))
+			received = append(received, math.Float64frombits(binary.BigEndian.Uint64(p.Value)))
 			if len(urls) == j.o.chunk && !flush() {
 				return
 			}

@@ -12,20 +12,20 @@ import (
 
 // When to look for pages that the graph need no longer hold.
 const (
-	// collectFrom is the number of pages below which the graph is not searched.
-	collectFrom = 1 << 16
-	// collectEvery is the number of segments after which a full graph is searched again.
-	collectEvery = 64
+	// pruneFrom is the number of pages below which the graph is not searched.
+	pruneFrom = 1 << 16
+	// pruneAgainAfter is the number of segments after which a full graph is searched again.
+	pruneAgainAfter = 64
 )
 
 // crowded reports whether it is time to look for pages that are gone: there are twice as
-// many pages as the last search left, or there is no room for more. Both are kept with
-// the graph, so a crawl that is killed searches when an undisturbed one does.
-func (k *kept) crowded(least int) bool {
-	return k.graph.Pages() >= max(2*k.head.collected, least) || k.graph.Full() && k.head.folds >= collectEvery
+// many pages as the last search left, or there is no room for more. Both numbers are stored
+// with the graph, so a crawl that is killed searches when an undisturbed one does.
+func (s *storedGraph) pruneDue(least int) bool {
+	return s.graph.Pages() >= max(2*s.head.pagesAfterPrune, least) || s.graph.Full() && s.head.segmentsSincePrune >= pruneAgainAfter
 }
 
-// collect drops pages that are gone from the graph, with the links to and from them: those
+// prune drops pages that are gone from the graph, with the links to and from them: those
 // without a record, and those whose record says that they are gone or orphans if no live
 // page links to them any more. A page that is gone and still linked to stays, since it may
 // come back. The others keep their order.
@@ -33,26 +33,26 @@ func (k *kept) crowded(least int) bool {
 // The new graph is written next to the old one and read back, so that it is what another
 // process would find. It has no ranks yet: those in the records were computed from more
 // pages than there are now.
-func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.PageRank, memory int64) (dropped int, err error) {
-	if err := k.sweep(ctx, crawl); err != nil { // what the last one left
+func (s *storedGraph) prune(ctx context.Context, crawl crawldb.Store, filter scoring.PageRank, memory int64) (dropped int, err error) {
+	if err := s.removeOldBlocks(ctx, crawl); err != nil { // what the last one left
 		return 0, err
 	}
-	stays, dropped, err := k.staying(ctx, crawl)
+	numbers, dropped, err := s.renumber(ctx, crawl)
 	if err != nil {
 		return 0, err
 	}
-	g, h := k.graph, k.head
-	h.folds, h.collected = 0, g.Pages()
-	if dropped <= g.Pages()/8 && g.counts.dead <= g.counts.bytes/4 {
-		k.head = h // nothing is dropped; the next step stores the head
+	g, h := s.graph, s.head
+	h.segmentsSincePrune, h.pagesAfterPrune = 0, g.Pages()
+	if dropped <= g.Pages()/8 && g.counts.replacedBytes <= g.counts.bytes/4 {
+		s.head = h // nothing is dropped; the next step stores the head
 		return 0, nil
 	}
 	h.oldPageGeneration, h.oldPageBlocks = h.pageGeneration, h.pageBlocks
 	h.oldGeneration, h.oldBlocks = h.generation, h.linkBlocks
 	h.pageGeneration++
 	h.generation++
-	h.collected = g.Pages() - dropped
-	if err := k.write(ctx, crawl, stays, &h); err != nil {
+	h.pagesAfterPrune = g.Pages() - dropped
+	if err := s.writePruned(ctx, crawl, numbers, &h); err != nil {
 		return 0, err
 	}
 	mark := h.String()
@@ -60,23 +60,23 @@ func (k *kept) collect(ctx context.Context, crawl crawldb.Store, filter scoring.
 	if err != nil {
 		return 0, err
 	}
-	*k = kept{} // room for the new graph
+	*s = storedGraph{} // room for the new graph
 	next, err := load(ctx, crawl, mark, NewGraph(filter, memory))
 	if err != nil {
 		return 0, err
 	}
-	*k = *next
-	return dropped, k.sweep(ctx, crawl)
+	*s = *next
+	return dropped, s.removeOldBlocks(ctx, crawl)
 }
 
 // staying returns the new number of each page, from 1 on; 0 for pages that are dropped.
-func (k *kept) staying(ctx context.Context, crawl crawldb.Store) (numbers []uint32, dropped int, err error) {
+func (s *storedGraph) renumber(ctx context.Context, crawl crawldb.Store) (numbers []uint32, dropped int, err error) {
 	const (
 		known = 1 + iota // has a record
 		there            // whose page exists
 		linked
 	)
-	g := k.graph
+	g := s.graph
 	numbers = make([]uint32, g.Pages())
 	var keys crawldb.Keys
 	var key []byte
@@ -94,11 +94,11 @@ func (k *kept) staying(ctx context.Context, crawl crawldb.Store) (numbers []uint
 			numbers[n] = there
 		}
 	}
-	g.entries(func(e entry) {
+	g.eachEntry(func(e entry) {
 		if numbers[e.page] != there {
 			return
 		}
-		e.each(func(to uint32) {
+		e.eachTarget(func(to uint32) {
 			if numbers[to] == known {
 				numbers[to] = linked
 			}
@@ -119,10 +119,10 @@ func (k *kept) staying(ctx context.Context, crawl crawldb.Store) (numbers []uint
 
 // write writes the blocks of the pages that stay and of their links under the generations in
 // a head, and records in it what there is.
-func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32, h *head) error {
+func (s *storedGraph) writePruned(ctx context.Context, crawl crawldb.Store, numbers []uint32, h *head) error {
 	marks := map[string]string{}
 	put := func(name string, block []byte) error {
-		marks[name] = seal(name, block)
+		marks[name] = appendChecksum(name, block)
 		if len(marks) < 32 {
 			return nil
 		}
@@ -141,7 +141,7 @@ func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32,
 		h.pageBlocks++
 		return err
 	}
-	err := k.pages(ctx, crawl, func(number uint32, key []byte) error {
+	err := s.eachPage(ctx, crawl, func(number uint32, key []byte) error {
 		if numbers[number] == 0 {
 			return nil
 		}
@@ -171,12 +171,12 @@ func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32,
 		return err
 	}
 	var to []uint32
-	k.graph.entries(func(e entry) {
+	s.graph.eachEntry(func(e entry) {
 		if err != nil || numbers[e.page] == 0 {
 			return
 		}
 		to = to[:0]
-		e.each(func(t uint32) {
+		e.eachTarget(func(t uint32) {
 			if n := numbers[t]; n > 0 {
 				to = append(to, n-1)
 			}
@@ -199,13 +199,13 @@ func (k *kept) write(ctx context.Context, crawl crawldb.Store, numbers []uint32,
 }
 
 // entries calls f for each entry that counts, oldest first.
-func (g *Graph) entries(f func(e entry)) {
+func (g *Graph) eachEntry(f func(e entry)) {
 	for _, b := range g.log {
 		number := b.first
 		for rest := b.data; len(rest) > 0; number++ {
 			e, size := cutEntry(rest)
 			rest = rest[size:]
-			if g.valid[e.page] == number {
+			if g.entryOf[e.page] == number {
 				f(e)
 			}
 		}
@@ -213,7 +213,7 @@ func (g *Graph) entries(f func(e entry)) {
 }
 
 // each calls f for the pages that an entry leads to.
-func (e *entry) each(f func(to uint32)) {
+func (e *entry) eachTarget(f func(to uint32)) {
 	_, _, rest, _ := e.head()
 	to := int64(e.page)
 	for first := true; len(rest) > 0; first = false {

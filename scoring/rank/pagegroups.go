@@ -8,20 +8,20 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// places are parts of the web, the hosts or their directories, with the number of fetched
-// pages in each. Every page is in exactly one.
-type places struct {
-	of      []uint32          // by page
+// pageGroups groups pages by host or by directory, and counts the fetched pages of each
+// group. Every page is in exactly one group.
+type pageGroups struct {
+	groupOf []uint32          // by page
 	numbers map[uint64]uint32 // by the hash of the name
-	fetched []uint32          // how many pages of each place have an entry
-	worth   []float64         // the factor for pages without one
+	fetched []uint32          // number of pages of each group that have an entry
+	factor  []float64         // the factor for pages without one
 }
 
-// placeBytes is what a place takes in memory.
-const placeBytes = 8 + 4 + 4 + 8 + 16
+// groupBytes is the memory that a group takes.
+const groupBytes = 8 + 4 + 4 + 8 + 16
 
-// add puts the next page into a place.
-func (p *places) add(name uint64) {
+// add puts the next page into the group of a name.
+func (p *pageGroups) add(name uint64) {
 	n, ok := p.numbers[name]
 	if !ok {
 		if p.numbers == nil {
@@ -31,18 +31,18 @@ func (p *places) add(name uint64) {
 		p.numbers[name] = n
 		p.fetched = append(p.fetched, 0)
 	}
-	p.of = append(p.of, n)
+	p.groupOf = append(p.groupOf, n)
 }
 
-// weigh computes the factor of each place.
-func (p *places) weigh(power float64) {
-	p.worth = p.worth[:0]
+// weigh computes the factor of each group.
+func (p *pageGroups) computeFactors(power float64) {
+	p.factor = p.factor[:0]
 	if len(p.fetched) == 0 {
 		return
 	}
 	most := slices.Max(p.fetched)
 	for _, n := range p.fetched {
-		p.worth = append(p.worth, math.Pow(float64(1+most)/float64(1+n), power))
+		p.factor = append(p.factor, math.Pow(float64(1+most)/float64(1+n), power))
 	}
 }
 
