@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -140,52 +139,4 @@ func (c *Crawler) freshness(ctx context.Context) (*Freshness, error) {
 	f.Used, f.UsedSince = a.used(c.o.Now())
 	f.Greatest, f.InForce = l.Greatest()
 	return f, nil
-}
-
-// reading is how many visits there had been at a moment.
-type reading struct {
-	At     time.Time
-	Visits int64
-}
-
-// An account keeps hourly readings of the last day, and the last one.
-const (
-	readEvery = time.Hour
-	readFor   = 24 * time.Hour
-)
-
-// read adds a reading, given when the visits since the last reading began, and how many
-// there had been by then.
-func (a *account) read(began time.Time, visits int64) {
-	a.Read = slices.DeleteFunc(a.Read, func(r reading) bool { return r.At.After(a.At) }) // the clock was ahead
-	if len(a.Read) == 0 && !began.IsZero() {
-		a.Read = append(a.Read, reading{began.UTC(), visits})
-	}
-	if n := len(a.Read); n > 1 && (a.Read[n-1].At.Sub(a.Read[n-2].At) < readEvery || !a.At.After(a.Read[n-1].At)) {
-		a.Read = a.Read[:n-1]
-	}
-	a.Read = append(a.Read, reading{a.At, a.Visits})
-	for len(a.Read) > 1 && a.At.Sub(a.Read[1].At) >= readFor {
-		a.Read = a.Read[1:]
-	}
-}
-
-// used is how many visits a day there were until now, and since when: the last reading that
-// is a day old, or the first. A crawl that has not been at work for a day may spend all of a
-// day's budget at once, so what it made is not projected.
-func (a *account) used(now time.Time) (perDay float64, since time.Time) {
-	if len(a.Read) == 0 {
-		return 0, time.Time{}
-	}
-	from := a.Read[0]
-	for _, r := range a.Read[1:] {
-		if now.Sub(r.At) >= readFor {
-			from = r
-		}
-	}
-	span := now.Sub(from.At)
-	if span <= 0 {
-		return 0, time.Time{}
-	}
-	return float64(a.Visits-from.Visits) / max(1, span.Hours()/readFor.Hours()), from.At
 }

@@ -101,47 +101,6 @@ func TestNoMoreAreWorthAVisitThanThereAre(t *testing.T) {
 	}
 }
 
-// A clock that was ahead for some days leaves no gap in what is used of the budget.
-func TestUsedAfterAClockThatWasAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
-		s.opts.Schedule = schedule.Learned{Budget: 15}
-		s.run(t, s.web.Seeds()...)
-		right := s.now
-		s.now = s.now.AddDate(1, 0, 0)
-		for range 4 {
-			s.now = s.now.AddDate(0, 0, 1)
-			s.run(t)
-		}
-		s.now = right
-		var r recrawl.Report
-		for range 3 {
-			s.now = s.now.AddDate(0, 0, 1)
-			r = s.run(t)
-		}
-		if f := r.Freshness; f == nil || !(f.Used > 1) || s.now.Sub(f.UsedSince) > 49*time.Hour || f.UsedSince.After(s.now) {
-			t.Errorf("%v visits a day are used since %v; it is %v", f.Used, f.UsedSince, s.now)
-		}
-	})
-}
-
-// What a crawl of an hour has made of a day's budget is what it has made, not what it would
-// make in a day.
-func TestBudgetUsedIsNotProjected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 20})
-		s.opts.Schedule = schedule.Learned{Budget: 1000}
-		began := s.now
-		first := s.run(t, s.web.Seeds()...)
-		s.now = s.now.Add(90 * time.Minute)
-		r := s.run(t)
-		made := float64(first.Visited() + r.Visited()) // one may be of what robots.txt forbids
-		if f := r.Freshness; f == nil || first.Visited() == 0 || math.Abs(f.Used-made) > 2 || f.UsedSince.Before(began) || f.UsedSince.After(s.now) {
-			t.Errorf("%v visits since %v, and not %v", f.Used, f.UsedSince, made)
-		}
-	})
-}
-
 // Without a schedule that learns it is told when pages were visited, and nothing is made up.
 func TestFreshnessWithoutLearning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

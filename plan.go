@@ -2,7 +2,6 @@ package recrawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,52 +9,15 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/segment"
-	"github.com/recrawl/recrawl/update"
-	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // A schedule that learns has a plan, which is made from the crawl db before a
 // segment is, and kept in a mark of the crawl db. So a segment is handled under one
 // plan, however often the process dies, and a plan never exists without the updates
-// it was made from. Beside it is the account of the visits.
-const (
-	planJob    = "schedule/plan"
-	accountJob = "schedule/account"
-)
-
-// mostBudget is more than any budget, and keeps the account finite.
-const mostBudget = 1e15
-
-// account is the tally of the visits of a crawl.
-type account struct {
-	// Visits counts those of the segments that are done.
-	Visits int64
-	// Left is how many visits the budget had left at At. Both are zero without a
-	// budget that is a limit: visits made without one are not charged to the first.
-	Left float64
-	At   time.Time
-	// Read has the values of Visits at times of the last day: see read.
-	Read []reading `json:",omitempty"`
-}
-
-// on returns the account at a later time. The budget accrues evenly, and what is
-// not used within a day is lost, or within the time in which one visit accrues,
-// if that is longer: so a budget of five visits a week yields one every 34 hours.
-func (a account) on(now time.Time, budget float64) account {
-	most := max(budget, 1)
-	switch passed := now.Sub(a.At); {
-	case a.At.IsZero(), passed < -24*time.Hour: // then the clock was ahead, and may have been by years
-		a.Left = most
-	case passed > 0:
-		a.Left = min(a.Left+passed.Hours()/24*budget, most)
-	}
-	a.At = now.UTC()
-	return a
-}
+// it was made from.
+const planJob = "schedule/plan"
 
 // planned is the schedule of a crawler that has a plan.
 type planned struct {
@@ -335,138 +297,45 @@ func (c *Crawler) replan(ctx context.Context) error {
 	return err
 }
 
-// account reads the tally of the visits. If it cannot be read, counting starts
-// over.
-func (c *Crawler) account(ctx context.Context) (a account, err error) {
-	mark, err := c.s.Crawl.Progress(ctx, accountJob)
-	if err != nil || mark == "" {
-		return a, err
-	}
-	if e := json.Unmarshal([]byte(mark), &a); e != nil {
-		c.o.Logger.Warn("recrawl: the account of the visits could not be read, and begins anew", "error", e)
-		a = account{}
-	}
-	return a, nil
-}
+// leftJob is the mark that says when a crawl left a schedule that learns: until then
+// intervals were learned, and schedule.Default would keep them forever. It is removed
+// when the crawl learns again.
+const leftJob = "schedule/left"
 
-// within limits a selection to what the budget has left, if it is a limit. If that
-// is less than an hour's worth, nothing is selected until there is as much.
-func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Options, until time.Time, err error) {
-	l := c.learned()
-	if l == nil || !(l.Budget > 0) {
-		return o, until, nil
+// since tells a schedule.Default when the crawl switched to it from one that learns.
+// The first update that finds an unused plan notes the time.
+func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule.FetchSchedule, error) {
+	var d schedule.Default
+	switch s := s.(type) {
+	case schedule.Learned, *schedule.Learned:
+		mark, err := c.s.Crawl.Progress(ctx, leftJob)
+		if err == nil && mark != "" {
+			err = c.s.Crawl.Update(ctx, crawldb.Batch{Job: leftJob})
+		}
+		return s, err
+	case schedule.Default:
+		d = s
+	case *schedule.Default:
+		d = *s
+	default:
+		return s, nil
 	}
-	a, err := c.account(ctx)
+	if !d.Since.IsZero() {
+		return s, nil
+	}
+	plan, err := c.s.Crawl.Progress(ctx, planJob)
+	if err != nil || plan == "" {
+		return s, err
+	}
+	mark, err := c.s.Crawl.Progress(ctx, leftJob)
 	if err != nil {
-		return o, until, fmt.Errorf("recrawl: %w", err)
+		return s, err
 	}
-	now := c.o.Now()
-	a = a.on(now, l.Budget)
-	if least := max(1, l.Budget/24); a.Left < least {
-		const longest = 100 * 365 // days: a Duration has an end
-		days := min((least-a.Left)/l.Budget, longest)
-		return o, now.Add(time.Duration(days * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
+	if d.Since, err = time.Parse(time.RFC3339, mark); err != nil {
+		// None yet, or none that can be read. Pages visited this second are among those
+		// whose interval was learned.
+		d.Since = c.o.Now().Truncate(time.Second).Add(time.Second).UTC()
+		err = c.s.Crawl.Update(ctx, crawldb.Batch{Job: leftJob, Cursor: d.Since.Format(time.RFC3339)})
 	}
-	left := int(min(a.Left, 1<<40, math.MaxInt))
-	if o.TopN <= 0 || o.TopN > left { // without a limit of its own, too
-		o.TopN = left
-	}
-	if o.Segments > 1 {
-		o.Segments = max(1, min(o.Segments, left/o.TopN))
-	}
-	return o, until, nil
-}
-
-// done marks a segment as done, and in the same step counts its visits, once. If two are
-// done at the same time, by Finish or a round, they are counted one after the other.
-func (c *Crawler) done(ctx context.Context, name string) error {
-	marks := c.forgotten(ctx, name)
-	if l := c.learned(); l != nil {
-		if err := c.counting.take(ctx); err != nil {
-			return err
-		}
-		defer c.counting.give()
-		was, err := c.roundOf(ctx, name)
-		if err != nil || was.Done {
-			return err
-		}
-		if marks[accountJob], err = c.charge(ctx, name, l.Budget); err != nil {
-			return fmt.Errorf("recrawl: %w", err)
-		}
-	}
-	err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: segment.RoundJob(name), Cursor: segment.Round{Done: true}.String(), Marks: func() map[string]string { return marks }})
-	if err != nil {
-		return fmt.Errorf("recrawl: %w", err)
-	}
-	return nil
-}
-
-// charge returns the account with the visits of a segment, as its mark.
-func (c *Crawler) charge(ctx context.Context, name string, budget float64) (mark string, err error) {
-	a, err := c.account(ctx)
-	if err != nil {
-		return "", err
-	}
-	a = a.on(c.o.Now(), max(budget, 0))
-	before, began := a.Visits, time.Time{}
-	for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
-		if errors.Is(err, segment.ErrNotFound) {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
-		if v.Outcome.Code.Asked() {
-			a.Visits++
-			a.Left--
-			if began.IsZero() || v.Time.Before(began) {
-				began = v.Time
-			}
-		}
-	}
-	a.read(began, before)
-	if !(budget > 0) {
-		a.Left, a.At = 0, time.Time{}
-	}
-	text, err := json.Marshal(a)
-	return string(text), err
-}
-
-// Signal says that a page changed at the given time, or now if that is zero:
-// somebody has heard so from a feed, a sitemap, or the page's author. A schedule
-// that learns has the page visited sooner, by as much as such signs of its host have
-// proved true, those of its sitemaps included; any other makes it due at once if
-// they mostly have. What the resulting visit finds is counted. For a page without a
-// record the error matches crawldb.ErrNotFound, for a URL that does not belong to the
-// crawl urlfilter.ErrRejected or ErrInvalid. A signal is durable once a round has
-// ended after it, or Stores.Crawl was synced.
-func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
-	fail := func(err error) error { return fmt.Errorf("recrawl: signal %s: %w", url, err) }
-	normal, err := c.o.Rules.Apply(urlfilter.Inject, url)
-	if err != nil {
-		return fail(err)
-	}
-	h, err := c.s.Hosts.Get(ctx, hostdb.ByHost.Key(normal))
-	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
-		return fail(err)
-	}
-	o := c.updateOptions()
-	if now := o.Now(); at.IsZero() || at.After(now) {
-		at = now
-	}
-	found := false
-	err = c.s.Crawl.Update(ctx, crawldb.Batch{URLs: []string{normal}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
-		if found = old != nil; !found {
-			return nil, nil
-		}
-		return update.Signal(old, at, h.Lastmod, o), nil
-	}})
-	if err == nil && !found {
-		err = crawldb.ErrNotFound
-	}
-	if err != nil {
-		return fail(err)
-	}
-	c.wake()
-	return nil
+	return d, err
 }

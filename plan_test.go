@@ -17,137 +17,12 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/update"
 )
-
-// A budget is a bound, is used, and goes where pages change; what was planned is
-// there again after a restart.
-func TestLearnedKeepsToItsBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 40, Calm: true})
-		s.opts.Schedule = schedule.Learned{Budget: 15}
-		s.opts.Generate.TopN = 10
-		first := s.run(t, s.web.Seeds()...)
-		total := first.Visited()
-		if total > 15 {
-			t.Errorf("%d visits on the first day", total)
-		}
-		again := s.run(t)
-		if again.Visited() != 0 || !again.NextDue.Equal(s.now.Add(96*time.Minute+time.Second)) {
-			t.Errorf("with nothing left: %d visits, next at %v", again.Visited(), again.NextDue)
-		}
-		left := 0
-		for u, d := range s.records(t) {
-			if d.LastFetch.IsZero() {
-				left++
-				s.explained(t, u, again.NextDue)
-			}
-		}
-		if left == 0 {
-			t.Error("everything was visited on the first day")
-		}
-		for day := range 60 {
-			s.now = s.now.AddDate(0, 0, 1)
-			r := s.run(t)
-			n := r.Visited()
-			if total += n; n > 16 { // what is less than a visit is left for the next day
-				t.Errorf("day %d: %d visits", day, n)
-			}
-		}
-		if total < 60*12 {
-			t.Errorf("%d visits in 60 days: the budget is not used", total)
-		}
-		fast, slow := 0.0, 0.0
-		for u, d := range s.records(t) {
-			r, ok := schedule.RateOf(&d)
-			truth, there := s.web.Page(u)
-			if !ok || !there {
-				continue
-			}
-			if truth.Period == 24*time.Hour {
-				fast = max(fast, r.PerDay())
-			} else if truth.Period == 0 {
-				slow = max(slow, r.PerDay())
-			}
-		}
-		if !(fast > 2*slow) || slow == 0 {
-			t.Errorf("pages that change often are taken to change %.3g times a day, those that do not %.3g", fast, slow)
-		}
-		c := s.crawler(t)
-		e, err := c.Explain(t.Context(), s.web.Seeds()[0])
-		c.Close()
-		if err != nil || e.Worth == nil || !e.Worth.Learned || !(e.Worth.Threshold > 0) {
-			t.Fatalf("explained: %+v, %v", e.Worth, err)
-		}
-		mark, err := s.db.Crawl().Progress(t.Context(), "schedule/plan")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := schedule.DecodePlan(mark)
-		if err != nil || p.Mu != e.Worth.Threshold || p.Budget != 15 || p.Visits == 0 {
-			t.Errorf("the plan is %+v, %v; the threshold is %v", p, err, e.Worth.Threshold)
-		}
-	})
-}
-
-// Visits of segments that are finished at the same time are all counted.
-func TestFinishAtTheSameTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
-		s.run(t, s.web.Seeds()...) // without a plan, and so without an account
-		s.opts.Schedule = schedule.Learned{Budget: 1000}
-		s.now = s.now.AddDate(1, 0, 0)
-		s.opts.Generate.TopN, s.opts.Generate.Segments = 10, 2
-		store := &meanwhile{Store: s.db.Crawl()}
-		stores := s.stores()
-		stores.Crawl = store
-		c, err := recrawl.New(stores, s.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		g, err := c.Generate(t.Context())
-		if err != nil || len(g.Segments) != 2 {
-			t.Fatalf("%v, %v", g.Segments, err)
-		}
-		for _, name := range g.Segments {
-			if _, err := c.Fetch(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		// The second is finished when the first has read the account.
-		second := make(chan error, 1)
-		store.account = func() {
-			store.account = nil
-			go func() { second <- c.Finish(t.Context(), g.Segments[1]) }()
-			synctest.Wait()
-		}
-		if err := errors.Join(c.Finish(t.Context(), g.Segments[0]), <-second); err != nil {
-			t.Fatal(err)
-		}
-		var account struct{ Visits int }
-		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
-		if err = errors.Join(err, json.Unmarshal([]byte(text), &account)); err != nil || account.Visits != 20 {
-			t.Errorf("%d visits were counted, want 20: %v", account.Visits, err)
-		}
-	})
-}
-
-// meanwhile calls account when that was read.
-type meanwhile struct {
-	crawldb.Store
-	account func()
-}
-
-func (m *meanwhile) Progress(ctx context.Context, job string) (string, error) {
-	cursor, err := m.Store.Progress(ctx, job)
-	if m.account != nil && job == "schedule/account" {
-		m.account()
-	}
-	return cursor, err
-}
 
 // Wherever the crawler dies, the crawl db becomes the same: plan and account too.
 func TestLearnedCrawlerThatDies(t *testing.T) {
@@ -298,76 +173,6 @@ func TestPlanOfManyMoreVisits(t *testing.T) {
 	})
 }
 
-// explained looks whether what Explain says of a page that is due agrees with when the
-// budget has something left.
-func (s *setup) explained(t *testing.T, url string, spent time.Time) {
-	t.Helper()
-	now := s.now
-	defer func() { s.now = now }()
-	for _, s.now = range []time.Time{now, spent} {
-		c := s.crawler(t)
-		e, err := c.Explain(t.Context(), url)
-		c.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		until, begin := spent, "Due, but the budget of visits is spent: nothing is selected until "+spent.Format(time.RFC3339)+"."
-		if s.now.Equal(spent) {
-			until, begin = time.Time{}, "Due: the next round fetches it, "
-		}
-		if !e.Spent.Equal(until) || !strings.HasPrefix(e.Verdict, begin) {
-			t.Errorf("%s at %v: %q, spent until %v", url, e.Now, e.Verdict, e.Spent)
-		}
-	}
-}
-
-// A budget is a bound for a crawl that bounds its rounds by nothing else, too.
-func TestBudgetWithoutTopN(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
-		s.opts.Schedule = schedule.Learned{Budget: 5}
-		s.opts.Generate.TopN = -1
-		if n := s.run(t, s.web.Seeds()...); n.Visited() != 5 {
-			t.Errorf("%d visits on the first day, of a budget of 5", n.Visited())
-		}
-	})
-}
-
-func TestSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, f := range map[string]schedule.FetchSchedule{"learned": schedule.Learned{}, "adaptive": schedule.Adaptive{}} {
-			s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
-			s.opts.Schedule = f
-			seed := s.web.Seeds()[0]
-			s.run(t, seed)
-			s.now = s.now.AddDate(0, 0, 2)
-			before := s.records(t)[seed]
-			c := s.crawler(t)
-			defer c.Close()
-			if err := c.Signal(t.Context(), seed, before.LastFetch.Add(-time.Hour)); err != nil {
-				t.Fatal(err)
-			}
-			if d := s.records(t)[seed]; !d.FetchTime.Equal(before.FetchTime) {
-				t.Errorf("%s: a change before the visit: due at %v, was %v", name, d.FetchTime, before.FetchTime)
-			}
-			if err := c.Signal(t.Context(), seed, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
-			if d := s.records(t)[seed]; d.FetchTime.After(s.now) {
-				t.Errorf("%s: due at %v, was %v", name, d.FetchTime, before.FetchTime)
-			} else if name == "learned" && d.Priority <= before.Priority {
-				t.Errorf("priority %v, was %v", d.Priority, before.Priority)
-			}
-			if r, err := c.Run(t.Context()); err != nil || r.Visited() == 0 {
-				t.Errorf("%s: %d visits, %v", name, r.Visited(), err)
-			}
-			if err := c.Signal(t.Context(), "http://nowhere.test/", s.now); !errors.Is(err, crawldb.ErrNotFound) {
-				t.Errorf("%s: a page that is not known: %v", name, err)
-			}
-		}
-	})
-}
-
 // A host whose signature sees what no reader does is a warning, once a plan, and told by
 // Explain of its pages alone.
 func TestNoisyHostIsReported(t *testing.T) {
@@ -412,101 +217,6 @@ func TestNoisyHostIsReported(t *testing.T) {
 			if err != nil || (e.Noisy != nil) != want || want && *e.Noisy != (schedule.Noisy{Host: "noisy.test", Checked: 12, Changed: 12}) {
 				t.Errorf("%s: %+v, %v", url, e.Noisy, err)
 			}
-		}
-	})
-}
-
-// A budget of less than a visit a day is one all the same: a visit comes in with time.
-func TestLearnedWithABudgetBelowOneADay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
-		s.opts.Schedule = schedule.Learned{Budget: 3. / 7}
-		r := s.run(t, s.web.Seeds()...)
-		if next := s.now.Add(56*time.Hour + time.Second); r.Visited() != 1 || !r.NextDue.Equal(next) {
-			t.Fatalf("%d visits at once, next at %v, want 1 and %v", r.Visited(), r.NextDue, next)
-		}
-		total := r.Visited()
-		for range 10 * 7 {
-			s.now = s.now.AddDate(0, 0, 1)
-			r := s.run(t)
-			if total += r.Visited(); r.Visited() > 1 {
-				t.Errorf("%d visits on one day", r.Visited())
-			}
-		}
-		if total < 20 || total > 31 { // a visit may wait for the next look, a day later
-			t.Errorf("%d visits in ten weeks of three each", total)
-		}
-	})
-}
-
-// What was visited while there was no budget is no debt of one that is given later.
-func TestLearnedIsGivenABudget(t *testing.T) {
-	for _, before := range []float64{0, -1} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 300, Calm: true})
-			s.opts.Generate.TopN, s.opts.Rounds = 50, 4
-			s.opts.Schedule = schedule.Learned{Budget: before}
-			first := s.run(t, s.web.Seeds()...)
-			if first.Visited() < 90 {
-				t.Fatalf("%d visits without a budget", first.Visited())
-			}
-			s.opts.Schedule, s.opts.Rounds = schedule.Learned{Budget: 10}, 0
-			if r := s.run(t); r.Visited() == 0 || r.Visited() > 10 {
-				t.Errorf("%d visits on the first day of a budget of 10, next at %v; it is %v", r.Visited(), r.NextDue, s.now)
-			}
-		})
-	}
-}
-
-// What a rule keeps from one host is spent on the others.
-func TestBudgetBesideAHostRule(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 60, Calm: true})
-		s.opts.Schedule = schedule.Learned{Budget: 60}
-		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
-			if queue == s.web.Host(0) {
-				return fetch.HostRule{Requests: 3}
-			}
-			return fetch.HostRule{}
-		}
-		s.run(t, s.web.Seeds()...)
-		const days = 40
-		made := 0
-		for at := range 2 * days {
-			s.now = s.now.Add(12 * time.Hour)
-			time.Sleep(12 * time.Hour) // a day of a rule is one of the real clock
-			for code, n := range s.run(t).Visits {
-				if code.Asked() && at >= days {
-					made += n
-				}
-			}
-		}
-		if made < 57*days/2 {
-			t.Errorf("%d visits in %d days, of a budget of 60 a day", made, days/2)
-		}
-	})
-}
-
-// A visit that a rule of ours forbids is not made, and costs nothing of the budget.
-func TestRefusedVisitsAreNotCharged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
-		s.opts.Schedule = schedule.Learned{Budget: 1000}
-		web := s.web.Protocol()
-		s.opts.Protocol = protocolFunc(func(ctx context.Context, r protocol.Request) (protocol.Response, error) {
-			if len(r.URL)%2 == 0 && !strings.HasSuffix(r.URL, "/robots.txt") {
-				return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "it is odd"}}, nil
-			}
-			return web.Fetch(ctx, r)
-		})
-		r := s.run(t, s.web.Seeds()...)
-		var account struct{ Visits int }
-		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
-		if err = errors.Join(err, json.Unmarshal([]byte(text), &account)); err != nil {
-			t.Fatal(err)
-		}
-		if refused := r.Visits[protocol.Refused]; refused == 0 || account.Visits != r.Visited()-refused {
-			t.Errorf("%d visits were charged, of %v", account.Visits, r.Visits)
 		}
 	})
 }
@@ -563,6 +273,132 @@ func TestPlanOfHostsThatShareAQueue(t *testing.T) {
 		}
 		if p := s.plan(t); len(p.HostMu) != 4 {
 			t.Errorf("thresholds %v", p.HostMu)
+		}
+	})
+}
+
+// A schedule that embeds Learned is another, and whoever counts on its budget is told.
+func TestEmbeddedLearned(t *testing.T) {
+	for want, o := range map[bool]schedule.FetchSchedule{true: struct{ schedule.Learned }{schedule.Learned{Budget: 5}}, false: schedule.Learned{Budget: 5}} {
+		s := newSetup(&webtest.Web{Hosts: 1})
+		var log strings.Builder
+		s.opts.Logger, s.opts.Schedule = slog.New(slog.NewTextHandler(&log, nil)), o
+		s.crawler(t).Close()
+		if got := strings.Contains(log.String(), "its Budget is no bound"); got != want {
+			t.Errorf("%T: the log has %q", o, &log)
+		}
+	}
+}
+
+// Intervals that were learned are not those of a schedule that learns nothing, for
+// longer than until the next visit; one that was injected since is.
+func TestDefaultAfterLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 20, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 40}
+		s.run(t, s.web.Seeds()...)
+		for range 40 {
+			s.now = s.now.Add(day)
+			s.run(t)
+		}
+		own, before := 30*day, 0
+		for _, d := range s.records(t) {
+			if d.Interval != own && !d.LastFetch.IsZero() {
+				before++
+			}
+		}
+		if before == 0 {
+			t.Fatal("nothing was learned")
+		}
+		left := s.now.Add(time.Hour)
+		for _, o := range []schedule.FetchSchedule{schedule.Default{}, &schedule.Default{}} {
+			s.now = s.now.Add(100 * day) // beyond all intervals
+			s.opts.Schedule = o
+			r := s.run(t)
+			if n := r.Visited(); n < 40 {
+				t.Fatalf("%d visits", n)
+			}
+			for u, d := range s.records(t) {
+				if d.LastFetch.After(left) && d.Interval != own && d.Status == crawldb.Fetched {
+					t.Errorf("%s has the interval %v", u, d.Interval)
+				}
+			}
+		}
+		mark, err := s.db.Crawl().Progress(t.Context(), "schedule/left")
+		if since, e := time.Parse(time.RFC3339, mark); err != nil || e != nil || since.Before(left) || since.After(left.Add(101*day)) {
+			t.Errorf("left %q, %v, %v", mark, err, e)
+		}
+		s.now = s.now.Add(100 * day)
+		s.opts.Schedule = schedule.Learned{Budget: 40}
+		s.run(t)
+		if mark, err = s.db.Crawl().Progress(t.Context(), "schedule/left"); mark != "" || err != nil {
+			t.Errorf("a crawl that learns has left at %q, %v", mark, err)
+		}
+	})
+}
+
+// A schedule that learns has pages wait in one line; those that another schedule visited
+// before stand in it, too, or with a budget that is too small they would wait for ever.
+func TestLearnedAfterAdaptive(t *testing.T) {
+	const day = 24 * time.Hour
+	const pages = 40
+	longest := func(t *testing.T, first schedule.FetchSchedule) (wait time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSetup(&webtest.Web{})
+			s.opts.Protocol = lonely{}
+			s.opts.Schedule = first
+			var seeds []string
+			for i := range pages {
+				seeds = append(seeds, fmt.Sprintf("http://h%d.example.test/", i))
+			}
+			s.run(t, seeds...)
+			s.opts.Schedule = schedule.Learned{Budget: pages / 20, Default: schedule.Default{MaxInterval: 10 * day, DefaultInterval: 5 * day}}
+			for range 100 {
+				s.now = s.now.Add(day)
+				s.run(t)
+			}
+			for _, d := range s.records(t) {
+				wait = max(wait, s.now.Sub(d.LastFetch))
+			}
+		})
+		return wait
+	}
+	learned := longest(t, schedule.Learned{Budget: 10 * pages})
+	if learned > 40*day {
+		t.Fatalf("one page was left alone for %v", learned)
+	}
+	if adaptive := longest(t, schedule.Adaptive{Default: schedule.Default{DefaultInterval: 5 * day}}); adaptive > learned+10*day {
+		t.Errorf("of pages that Adaptive visited first one was left alone for %v, of others %v", adaptive, learned)
+	}
+}
+
+// lonely is a web of pages that link to nothing.
+type lonely struct{}
+
+func (lonely) Fetch(_ context.Context, req protocol.Request) (protocol.Response, error) {
+	if strings.HasSuffix(req.URL, "/robots.txt") {
+		return protocol.Response{Outcome: protocol.Outcome{Code: protocol.NotFound, Status: 404}}, nil
+	}
+	c := page.Content{URL: req.URL, Type: "text/html", Body: []byte("<p>" + req.URL)}
+	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Success, Status: 200}, Content: c}, nil
+}
+
+// A sweep leaves pages in the line of their schedule.
+func TestSweepKeepsTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
+		s.opts.Schedule = schedule.Learned{Budget: 1000}
+		s.run(t, s.web.Seeds()...)
+		c := s.crawler(t)
+		defer c.Close()
+		before := s.dump(t)
+		r, err := c.Sweep(t.Context(), update.SweepOptions{Orphans: true})
+		if err != nil || r.Records < 40 || r.Changed > 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if after := s.dump(t); after != before {
+			t.Errorf("a sweep that finds no orphan has changed records:\n%s\nwas\n%s", after, before)
 		}
 	})
 }

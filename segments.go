@@ -99,3 +99,140 @@ func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
 	}
 	return names, nil
 }
+
+// unfinished returns the oldest segment that is neither done nor damaged, "" if there is
+// none, and the damaged ones that were found on the way.
+func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []string, err error) {
+	for name, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return "", damaged, fmt.Errorf("recrawl: %w", err)
+		}
+		if c.isAside(name) {
+			continue
+		}
+		r, err := c.roundOf(ctx, name)
+		if err != nil {
+			return "", damaged, err
+		}
+		if r.Done {
+			continue
+		}
+		// A segment that another crawler is making is not ours.
+		switch ok, err := segment.Has[crawldb.Datum](ctx, c.s.Segments, name); {
+		case damages(err, name):
+			c.setAside(name, fmt.Errorf("recrawl: %w", err))
+			damaged = append(damaged, name)
+		case err != nil:
+			return "", damaged, fmt.Errorf("recrawl: %w", err)
+		case ok:
+			return name, damaged, nil
+		}
+	}
+	return "", damaged, nil
+}
+
+// roundOf returns how far a segment has come after its update.
+func (c *Crawler) roundOf(ctx context.Context, name string) (segment.Round, error) {
+	mark, err := c.progress(ctx, segment.RoundJob(name))
+	if err != nil {
+		return segment.Round{}, err
+	}
+	r, err := segment.ParseRound(mark)
+	if err != nil {
+		err = fmt.Errorf("recrawl: mark of %s: %w", name, err)
+	}
+	return r, err
+}
+
+// progress reads the mark of a job, "" if there is none.
+func (c *Crawler) progress(ctx context.Context, job string) (string, error) {
+	mark, err := c.s.Crawl.Progress(ctx, job)
+	if err != nil {
+		return "", fmt.Errorf("recrawl: %w", err)
+	}
+	return mark, nil
+}
+
+// mark writes the mark of a job; an empty cursor removes it.
+func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
+	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor}); err != nil {
+		return fmt.Errorf("recrawl: %w", err)
+	}
+	return nil
+}
+
+// Updated reports whether a segment was folded into the crawl db.
+func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
+	done, err := update.Done(ctx, c.s.Crawl, segment)
+	if err != nil {
+		err = fmt.Errorf("recrawl: %w", err)
+	}
+	return done, err
+}
+
+// Finish marks a segment as done, so that no round takes it up again. It is for
+// callers that run the stages one by one; a round calls it itself. If there is no such
+// segment, the error is segment.ErrNotFound.
+func (c *Crawler) Finish(ctx context.Context, name string) error {
+	for there, err := range c.s.Segments.List(ctx) {
+		if err != nil {
+			return fmt.Errorf("recrawl: finish %s: %w", name, err)
+		}
+		if there == name {
+			return c.done(ctx, name)
+		}
+	}
+	return fmt.Errorf("recrawl: finish %s: %w", name, segment.ErrNotFound)
+}
+
+// done marks a segment as done, and in the same step counts its visits, once. If two are
+// done at the same time, by Finish or a round, they are counted one after the other.
+func (c *Crawler) done(ctx context.Context, name string) error {
+	marks := c.forgotten(ctx, name)
+	if l := c.learned(); l != nil {
+		if err := c.counting.take(ctx); err != nil {
+			return err
+		}
+		defer c.counting.give()
+		was, err := c.roundOf(ctx, name)
+		if err != nil || was.Done {
+			return err
+		}
+		if marks[accountJob], err = c.charge(ctx, name, l.Budget); err != nil {
+			return fmt.Errorf("recrawl: %w", err)
+		}
+	}
+	err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: segment.RoundJob(name), Cursor: segment.Round{Done: true}.String(), Marks: func() map[string]string { return marks }})
+	if err != nil {
+		return fmt.Errorf("recrawl: %w", err)
+	}
+	return nil
+}
+
+// retire removes all but the newest KeepSegments done segments, and then their
+// marks.
+func (c *Crawler) retire(ctx context.Context) error {
+	if c.o.KeepSegments <= 0 {
+		return nil
+	}
+	done, err := c.DoneSegments(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range done[:max(0, len(done)-c.o.KeepSegments)] {
+		if err := c.RemoveSegment(ctx, name); err != nil && !errors.Is(err, segment.ErrBusy) {
+			return err
+		}
+	}
+	return nil
+}
+
+// marked reports whether a segment has left a mark.
+func (c *Crawler) marked(ctx context.Context, name string) (bool, error) {
+	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
+		if mark, err := c.s.Crawl.Progress(ctx, job); err != nil || mark != "" {
+			return mark != "", err
+		}
+	}
+	return false, nil
+}

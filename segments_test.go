@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb/merge"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/index"
@@ -169,31 +169,34 @@ func TestMarksOfNothing(t *testing.T) {
 	unmarked(made)
 }
 
-// Without a store of segments New releases all pages, but not those of a crawl that it is
-// only to read.
-func TestReadOnlyLeavesLeases(t *testing.T) {
-	for _, readOnly := range []bool{false, true} {
-		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
+func TestKeepSegments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
+		s.opts.KeepSegments = 2
+		s.opts.Generate.TopN = 5
 		c := s.crawler(t)
+		defer c.Close()
 		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
 			t.Fatal(err)
 		}
-		if g, err := c.Generate(t.Context()); err != nil || g.Selected != 1 {
-			t.Fatalf("%+v, %v", g, err)
+		r, err := c.Run(t.Context())
+		if err != nil || r.Rounds < 4 || len(r.Segments) != r.Rounds {
+			t.Fatalf("%+v, %v", r, err)
 		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
+		kept := segments(t, s)
+		if len(kept) != 2 || kept[1] != r.Segments[r.Rounds-1] {
+			t.Errorf("kept %v of %v", kept, r.Segments)
 		}
-		s.opts.ReadOnly = readOnly
-		watcher, err := recrawl.New(recrawl.Stores{Crawl: s.db.Crawl()}, s.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer watcher.Close()
-		for url, d := range s.records(t) {
-			if leased := d.LeasedBy != ""; leased != readOnly {
-				t.Errorf("read only %v: %s is leased by %q", readOnly, url, d.LeasedBy)
+		for i, name := range r.Segments {
+			for _, job := range []string{update.Job(name), "round/" + name} {
+				mark, err := s.db.Crawl().Progress(t.Context(), job)
+				if gone := i < r.Rounds-2; err != nil || gone != (mark == "") {
+					t.Errorf("segment %d of %d: mark %s is %q, %v", i, r.Rounds, job, mark, err)
+				}
+			}
+			if i > 0 && name <= r.Segments[i-1] {
+				t.Errorf("%s after %s", name, r.Segments[i-1])
 			}
 		}
-	}
+	})
 }

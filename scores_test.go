@@ -3,8 +3,12 @@ package recrawl_test
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +18,8 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
@@ -25,6 +31,148 @@ import (
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
 )
+
+var errFrail = errors.New("dead")
+
+// fickle is a web where a page is another one at every visit: gone, a redirect to
+// itself, a page of links that may not be followed.
+type fickle struct {
+	seed  uint64
+	visit *uint64
+}
+
+func (w fickle) Fetch(_ context.Context, req protocol.Request) (r protocol.Response, err error) {
+	if strings.HasSuffix(req.URL, "/robots.txt") {
+		r.Outcome.Code = protocol.NotFound
+		return r, nil
+	}
+	h := fnv.New64a()
+	h.Write([]byte(req.URL))
+	rnd := rand.New(rand.NewPCG(w.seed^h.Sum64(), *w.visit))
+	link := func() string {
+		return []string{
+			fmt.Sprintf("http://h%d.example/%d", rnd.IntN(5), rnd.IntN(40)), fmt.Sprintf("/%d?a=%d#x", rnd.IntN(9), rnd.IntN(3)),
+			req.URL, "http://bad.example/x", "mailto:x", "/%d", "//h1.example",
+		}[rnd.IntN(7)]
+	}
+	html := func(format string, args ...any) {
+		r.Content = page.Content{Type: "text/html", Body: fmt.Appendf(nil, format, args...)}
+	}
+	codes := []protocol.Code{protocol.NotFound, protocol.Gone, protocol.Denied, protocol.Failed, protocol.Busy, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.Success}
+	switch r.Outcome.Code = codes[min(rnd.IntN(16), len(codes)-1)]; {
+	case r.Outcome.Code.Redirect():
+		r.Outcome.Location = link()
+	case r.Outcome.Code != protocol.Success:
+	case rnd.IntN(9) == 0:
+		r.Content = page.Content{Type: "application/x-unknown", Body: []byte("x")}
+	case rnd.IntN(9) == 0:
+		html("")
+	case rnd.IntN(9) == 0:
+		html(`<meta name=robots content=nofollow><a href=/1>x</a>`)
+	case rnd.IntN(9) == 0:
+		html(`<meta http-equiv=refresh content="0;url=%s"><a href=/1>x</a>`, link())
+	default:
+		var b strings.Builder
+		for range rnd.IntN(12) {
+			b.WriteString(`<a href="` + link() + `">x</a>`)
+		}
+		html("%s", b.String())
+	}
+	return r, nil
+}
+
+// frail is a crawl db that dies at the n-th write.
+type frail struct {
+	crawldb.Store
+	n int
+}
+
+func (f *frail) Update(ctx context.Context, b crawldb.Batch) error {
+	if f.n--; f.n == 0 {
+		return errFrail
+	}
+	return f.Store.Update(ctx, b)
+}
+
+// Segments of such a web are applied in any order, by updates that die and are
+// continued, through chains of filters that drop links, and records are deleted
+// between rounds: what the records have is what the seeds brought, less what
+// was deleted.
+func TestCashOfAFickleWeb(t *testing.T) {
+	for i, filter := range []scoring.Filter{
+		scoring.OPIC{},
+		scoring.Chain{scoring.OPIC{CountFiltered: true, InternalFactor: 0.3}, scoring.Depth{Max: 4}, scoring.Orphan{}},
+		scoring.Chain{scoring.Depth{Max: 3}, scoring.OPIC{ExternalFactor: -1}},
+	} {
+		synctest.Test(t, func(t *testing.T) { // hosts that are busy are left alone for minutes
+			db, rnd, round := new(memstore.DB), rand.New(rand.NewPCG(uint64(i), 7)), uint64(0)
+			crawl := &frail{Store: db.Crawl()}
+			c, err := recrawl.New(recrawl.Stores{Crawl: crawl, Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
+				Protocol: fickle{uint64(i), &round}, Scoring: filter, Schedule: schedule.Default{DefaultInterval: time.Hour},
+				Rules: &urlfilter.Rules{
+					Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}},
+					Filters:     []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { return !strings.Contains(u, "bad") })},
+				},
+				Generate: generate.Options{Segments: 2, TopN: 25}, Fetch: fetch.Options{Delay: -1}, ParseLater: i == 1,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			for n := range 5 {
+				if _, err := c.InjectSeeds(t.Context(), inject.URLs(fmt.Sprintf("http://h%d.example/", n)), inject.Options{Score: float32(n + 1)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 15.0
+			for round = range 30 {
+				g, err := c.Generate(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range g.Segments {
+					if _, err := c.Fetch(t.Context(), name); err != nil {
+						t.Fatal(err)
+					}
+				}
+				rnd.Shuffle(len(g.Segments), func(i, j int) { g.Segments[i], g.Segments[j] = g.Segments[j], g.Segments[i] })
+				for _, name := range g.Segments {
+					for err = errFrail; errors.Is(err, errFrail); {
+						crawl.n = rnd.IntN(4)
+						_, err = c.Update(t.Context(), name)
+					}
+					if crawl.n = 0; err != nil {
+						t.Fatal(err)
+					}
+				}
+				cash, urls := 0.0, []string(nil)
+				for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					cash += scoring.Cash(&d)
+					if rnd.IntN(200) == 0 {
+						urls = append(urls, d.URL)
+					}
+				}
+				if math.Abs(cash-want) > 1e-9 {
+					t.Fatalf("%T after round %d: the cash is %v, want %v", filter, round, cash, want)
+				}
+				err = db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					want -= scoring.Cash(old)
+					return nil, nil
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Duration(rnd.IntN(80)) * time.Hour)
+			}
+			if want < 1 {
+				t.Errorf("after all that was deleted the cash is %v", want)
+			}
+		})
+	}
+}
 
 // pagesOf is a site by URL; a page that begins with "->" is a redirect.
 type pagesOf map[string]string

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
-	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -72,93 +70,6 @@ type PageEvent struct {
 	Segment string
 
 	parts *blockParts
-}
-
-// Content returns what the server sent; the zero Content if the visit brought
-// none, or if contents are not stored. If the segment has been removed, the error
-// is [segment.ErrNotFound]; the same goes for Text and Parsed. An event that did not come
-// from a Crawler, such as one that a test makes, has none of the three.
-func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
-	if e.parts == nil {
-		return page.Content{}, nil
-	}
-	return get(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
-}
-
-// Text returns the text of the page; empty if it has none.
-func (e *PageEvent) Text(ctx context.Context) (string, error) {
-	if e.parts == nil {
-		return "", nil
-	}
-	t, err := get(ctx, e, &e.parts.texts, &e.parts.from.texts, func(t *segment.Text) string { return t.URL })
-	return t.Text, err
-}
-
-// Parsed returns title, outlinks and properties of the page, without its text; the
-// zero Parsed if it was not parsed. Its outlinks are those that the crawl follows.
-func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
-	if e.parts == nil {
-		return page.Parsed{}, nil
-	}
-	d, err := get(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
-	return d.Parsed, err
-}
-
-// blockParts are the parts of the pages whose visits are in one block, read when
-// the first of its events asks.
-type blockParts struct {
-	from  *pageParts
-	block int
-
-	mu       sync.Mutex
-	contents map[string]page.Content
-	texts    map[string]segment.Text
-	data     map[string]segment.Data
-}
-
-// pageParts are the parts of a segment whose events are being delivered.
-type pageParts struct {
-	contents follower[page.Content]
-	texts    follower[segment.Text]
-	data     follower[segment.Data]
-}
-
-func newPageParts(ctx context.Context, s segment.Store, name string) *pageParts {
-	return &pageParts{
-		follower[page.Content]{ctx: ctx, segments: s, name: name},
-		follower[segment.Text]{ctx: ctx, segments: s, name: name},
-		follower[segment.Data]{ctx: ctx, segments: s, name: name},
-	}
-}
-
-func (p *pageParts) close() {
-	p.contents.close()
-	p.texts.close()
-	p.data.close()
-}
-
-func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f *follower[T], url func(*T) string) (rec T, err error) {
-	e.parts.mu.Lock()
-	defer e.parts.mu.Unlock()
-	if *m == nil {
-		block, ok := f.block(e.parts.block)
-		if !ok {
-			// Events that are looked at later, or an error, which the caller gets when
-			// it asks.
-			for b, err := range segment.Blocks[T](ctx, f.segments, f.name, e.parts.block) {
-				if err != nil {
-					return rec, fmt.Errorf("recrawl: page %s: %w", e.URL, err)
-				}
-				block = b
-				break
-			}
-		}
-		*m = make(map[string]T, len(block))
-		for i := range block {
-			(*m)[url(&block[i])] = block[i]
-		}
-	}
-	return (*m)[e.URL], nil
 }
 
 // toldOf says how many visits of a block OnPage has been told of, so that this process

@@ -11,6 +11,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb/dedup"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/stores/memstore"
 )
 
 // Whatever number an option has, a crawl works and comes to an end.
@@ -98,4 +99,18 @@ func setNumber(v reflect.Value, n int, most bool) int {
 		}
 	}
 	return n
+}
+
+func TestAgentIsAProductToken(t *testing.T) {
+	for _, agent := range []string{"my bot", "bot/1.0", "bot\r\nX: y", "bót", "bot."} {
+		if c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.DB).Crawl()}, recrawl.Options{Agent: agent}); err == nil {
+			c.Close()
+			t.Errorf("agent %q is accepted; no robots.txt can name it", agent)
+		}
+	}
+	c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.DB).Crawl()}, recrawl.Options{Agent: "My-bot_2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }

@@ -12,36 +12,12 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
 )
 
-// scripted answers with what the script has for a path in the round under way:
-// "=text" a page, "304", "404", "503", "denied", ">path" a redirect.
-func scripted(script map[string][]string, round *int) protocol.Protocol {
-	return protocolFunc(func(_ context.Context, r protocol.Request) (protocol.Response, error) {
-		var resp protocol.Response
-		path := strings.TrimPrefix(r.URL, "http://a.example.test/")
-		if path == "robots.txt" {
-			resp.Outcome.Code = protocol.Success
-			resp.Content = page.Content{Type: "text/plain", Body: []byte("User-agent: *\nDisallow: /forbidden")}
-			return resp, nil
-		}
-		answer := script[path][*round]
-		switch {
-		case strings.HasPrefix(answer, "="):
-			resp.Outcome.Code = protocol.Success
-			resp.Content = page.Content{Type: "text/html", Body: []byte("<title>T</title><p>" + answer[1:])}
-		case strings.HasPrefix(answer, ">"):
-			resp.Outcome.Code, resp.Outcome.Location = protocol.MovedPerm, "http://a.example.test/"+answer[1:]
-		default:
-			resp.Outcome.Code = map[string]protocol.Code{"304": protocol.NotModified, "404": protocol.NotFound, "503": protocol.Failed}[answer]
-		}
-		return resp, nil
-	})
-}
+var errDied = errors.New("died")
 
 func TestPageEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,19 +109,6 @@ func TestPageEvents(t *testing.T) {
 	})
 }
 
-// force makes a record due.
-func force(t *testing.T, s crawldb.Store, url string, now time.Time) {
-	t.Helper()
-	err := s.Update(t.Context(), crawldb.Batch{URLs: []string{url}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
-		d := *old
-		d.FetchTime = now
-		return &d, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestEventsAtLeastOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 20, Calm: true})
@@ -201,8 +164,6 @@ type dyingCrawl struct {
 	left    *int
 	applies bool
 }
-
-var errDied = errors.New("died")
 
 func (s dyingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
 	if *s.left--; *s.left > 0 || *s.left == 0 && s.applies {

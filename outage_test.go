@@ -48,8 +48,10 @@ func (o *outages) Fetch(_ context.Context, r protocol.Request) (protocol.Respons
 type urls map[string]bool
 
 func (u urls) Write(_ context.Context, d *index.Document) error { u[d.URL] = true; return nil }
-func (u urls) Delete(_ context.Context, url string) error       { delete(u, url); return nil }
-func (u urls) Commit(context.Context) error                     { return nil }
+
+func (u urls) Delete(_ context.Context, url string) error { delete(u, url); return nil }
+
+func (u urls) Commit(context.Context) error { return nil }
 
 // An outage of two weeks costs a consumer nothing. The pages of a site that is down for much longer than GoneAfter leave
 // the consumer of OnPage and an index, and come back when the site does, at no more requests than if they never left.

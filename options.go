@@ -1,0 +1,184 @@
+package recrawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/scoring/rank"
+	"github.com/recrawl/recrawl/signature"
+	"github.com/recrawl/recrawl/update"
+	"github.com/recrawl/recrawl/urlfilter"
+)
+
+// Options say how to crawl. Only Agent is required, and not even that with a
+// Protocol; the zero value of the rest is polite and recrawls on an adaptive
+// schedule.
+type Options struct {
+	// Agent is the name of the crawler, a product token of letters, digits, '-'
+	// and '_'.
+	// It is sent with every request, and robots.txt is obeyed under it. (Nutch:
+	// http.agent.name.)
+	Agent string
+	// Robots says what else in a robots.txt is meant for the crawler, and for which
+	// hosts robots.txt is ignored. It has no effect if Fetch has its own Cache.
+	Robots robots.Policy
+	// Protocol makes the requests. Nil means HTTP as httpproto does it by
+	// default, which refuses to connect to private addresses. The caller closes a
+	// Protocol that it provides. One for schemes other than http and https needs
+	// Rules that let them in: see urlfilter.Basic.Schemes.
+	Protocol protocol.Protocol
+	// HTTP says how requests are made if Protocol is nil. Its Agent and Now
+	// default to those of the crawl.
+	HTTP httpproto.Options
+	// Parser reads pages. Nil means HTML and plain text by parse/htmlparse.
+	Parser parse.Parser
+	// Schedule says when a page is fetched again. Nil means schedule.Adaptive
+	// with its defaults. (Nutch: db.fetch.schedule.class.)
+	//
+	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget above
+	// zero is a limit: no round selects more than is left of it, and while nothing is left
+	// Run treats no page as due. It accrues evenly; what is not used within a day is lost,
+	// or, below one visit a day, once a whole visit has accrued. The plan gives a host no
+	// more visits than its pauses and Fetch.HostRule allow: see [fetch.Options.PerDay]. None
+	// of this applies to a type that embeds it.
+	Schedule schedule.FetchSchedule
+	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
+	// scoring.PageRank finds what matters earlier, see Rank.
+	Scoring scoring.Filter
+	// Rules say which URLs belong to the crawl and how they are spelled. Nil
+	// means urlfilter.Default. Their files are read again at the start of each
+	// round if they have changed; if one has become invalid, that is logged and
+	// the old rules stay.
+	Rules *urlfilter.Rules
+	// Reload lists what else is read again at the start of each round, such as
+	// the file behind Fetch.Exempt.
+	Reload []urlfilter.Reloader
+	// Signature says whether content has changed. Nil means
+	// signature.TextMD5: a page has changed when its text has. (Nutch:
+	// db.signature.class, MD5 of the bytes.)
+	Signature signature.Signature
+
+	// Generate, Fetch, Update, Invert and Rank hold what only one stage needs: limits,
+	// delays, threads. Their policies and clocks default to those above and below. A
+	// zero TopN in Generate means 50,000 here, so that a fetch list fits into memory;
+	// a negative one means no limit. A Delay or MinDelay in Fetch of less than 100 µs,
+	// such as 5, is an error.
+	Generate generate.Options
+	Fetch    fetch.Options
+	Update   update.Options
+	Invert   linkdb.InvertOptions
+	// Rank says when the ranks are computed if Scoring is scoring.PageRank or has it
+	// in its chain.
+	Rank rank.Options
+
+	// ParseLater makes a round parse its pages when all are fetched, instead of
+	// each as it comes. It takes longer and leads to the same result, with two
+	// exceptions: what a parsing fetch would visit at once (FollowDepth, and
+	// redirects of pages with MaxRedirects) waits for a later round; and with
+	// NutchCompat in Fetch, a link is not always worth the same either way. (Nutch:
+	// fetcher.parse, false by default.)
+	ParseLater bool
+
+	// Dedup, if not nil, makes each round mark duplicates, after the link db is
+	// written and before OnPage is called. It reads the whole crawl db. (Nutch's
+	// bin/crawl runs dedup at this point, before indexing.)
+	Dedup *dedup.Options
+
+	// OnPage, if not nil, is called for every page that was visited, once its
+	// update has been committed: see [PageEvent]. It is called by one goroutine
+	// at a time, at least once for each page, and again for the pages of a block
+	// of 500 if the process ends among them. ctx is that of Round or Run. An error
+	// ends the round, and Run with it; the next one resumes with that page, or in
+	// another Crawler with its block. What OnPage has returned from is not reported
+	// again otherwise, so it must be durable by then; a caller that commits only now
+	// and then reads what its last commit lacks from the segments (examples/search).
+	// OnPage may use the crawler, but not call
+	// what waits for the round: Round, Run and ReadSitemaps.
+	OnPage func(ctx context.Context, e PageEvent) error
+	// OnRound, if not nil, is called with the report of each round that worked on a
+	// segment, when it is over: for a service that has one Run for years and figures to
+	// show. A round that failed or was cancelled is reported too, and again when the next
+	// one resumes it, each time with what was done then, so that the reports add up to
+	// that of Run. It is called by one goroutine at a time, and the next round waits for
+	// it.
+	OnRound func(r Report)
+
+	// Rounds ends Run after so many rounds, those of an interrupted Run
+	// included; zero means no limit.
+	Rounds int
+	// RoundTime is roughly how long the visits of a round should take: a round selects no
+	// more of a host, or of what Fetch.By says, than there is time for with the pauses
+	// between its requests. So following the links of a large host, telling OnPage of its
+	// pages, and fetching what has become urgent need not wait until everything is done
+	// that was due at the start. Zero means an hour, negative no limit. A host that is
+	// slow or fails takes longer: see Fetch.TimeLimit.
+	//
+	// It has no effect if Generate has a MaxPerHost, a HostLimit, Ahead or NutchCompat,
+	// nor on the methods Generate and GenerateFree.
+	RoundTime time.Duration
+	// Wait makes Run wait when nothing is due, until something is due or injected,
+	// instead of returning. Once a minute it checks whether somebody else has written
+	// to the store, which takes a full scan unless that is a crawldb.DueStore.
+	Wait bool
+	// KeepSegments is how many done segments are kept; older ones are removed.
+	// Zero keeps all.
+	KeepSegments int
+
+	// ReadOnly is for stores that cannot be changed: New leaves alone what a process
+	// that died left half done, and methods that write return the error of the store.
+	// Status, Freshness and Explain work.
+	ReadOnly bool
+	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
+	Now func() time.Time
+	// Logger is told of anything unusual; nil means no logging.
+	Logger *slog.Logger
+}
+
+// leastDelay is the shortest pause between requests that can be meant. A Delay of 5 is five
+// nanoseconds, which neither the compiler nor vet says, and the servers of others pay.
+const leastDelay = 100 * time.Microsecond
+
+// check returns an error for options that can only be a mistake.
+func (o *Options) check() error {
+	for _, r := range o.Agent {
+		if !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_') {
+			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
+		}
+	}
+	for _, d := range []time.Duration{o.Fetch.Delay, o.Fetch.MinDelay} {
+		if 0 < d && d < leastDelay {
+			return fmt.Errorf("recrawl: a pause of %v (Options.Fetch.Delay or MinDelay) is none: if it is a number without a unit, say 5*time.Second; a negative one means no pause", d)
+		}
+	}
+	if o.Protocol == nil && o.Agent == "" {
+		return errors.New("recrawl: Options.Agent is required: the name that the crawler sends and obeys in robots.txt")
+	}
+	return nil
+}
+
+// setNil gives a pointer that is nil a value; setDefault does so for an
+// interface. It looks at the interface alone: what is in it may not be comparable.
+func setNil[T any](p **T, value *T) {
+	if *p == nil {
+		*p = value
+	}
+}
+
+func setDefault[T any](p *T, value T) {
+	if any(*p) == nil {
+		*p = value
+	}
+}

@@ -1,0 +1,269 @@
+package recrawl
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+
+	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/update"
+)
+
+// Inject adds URLs to start from, durably. Unusable ones are named in the report
+// and logged, and the others are injected; that is not an error.
+func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, error) {
+	return c.InjectSeeds(ctx, inject.URLs(urls...), inject.Options{})
+}
+
+// InjectSeeds adds seeds, for example those of inject.Read. Policies and the
+// clock default to those of the crawler.
+func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, error], o inject.Options) (inject.Report, error) {
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Schedule, c.schedule())
+	setDefault(&o.Scoring, c.o.Scoring)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	r, err := inject.Run(ctx, c.s.Crawl, seeds, o)
+	if len(r.Bad) > 0 {
+		c.o.Logger.Warn("recrawl: seeds were left out", "filtered", r.Filtered, "invalid", r.Invalid, "first", r.Bad[0].Error())
+	}
+	c.wake()
+	return r, err
+}
+
+// wake ends the wait of a Run.
+func (c *Crawler) wake() {
+	select {
+	case c.injected <- struct{}{}:
+	default:
+	}
+}
+
+// Generate selects what is due and writes it to new segments: the first stage
+// of a round.
+func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
+	if err := c.replan(ctx); err != nil {
+		return generate.Report{}, err
+	}
+	o, until, err := c.within(ctx, c.generateOptions())
+	if err != nil || !until.IsZero() {
+		return generate.Report{NextDue: until}, err
+	}
+	return generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
+}
+
+// GenerateFree makes a segment of the given URLs, due or not, as generate.Free
+// does: a first stage whose URLs need not be in the crawl db. The next round takes it
+// up, so a service with a Run can have a page fetched at once, whatever its schedule
+// and budget; politeness still holds, and the request is unconditional. No segment in
+// the report means that the rules reject all of the URLs. All others are on the list, so
+// many of one host make the round longer than RoundTime.
+func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
+	o := c.generateOptions()
+	if o.Known == nil {
+		o.Known = c.s.Crawl
+	}
+	r, err := generate.Free(ctx, c.s.Segments, urls, o)
+	c.wake()
+	return r, err
+}
+
+func (c *Crawler) generateOptions() generate.Options {
+	o := c.o.Generate
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Schedule, c.schedule())
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	if o.TopN == 0 {
+		o.TopN = defaultTopN
+	}
+	if o.Taken == nil {
+		o.Taken = c.marked
+	}
+	if o.Lookup == nil {
+		o.Lookup = c.lookup()
+	}
+	setDefault(&o.Hosts, c.s.Hosts)
+	setDefault(&o.Scoring, c.o.Scoring)
+	return o
+}
+
+// defaultTopN bounds a segment, whose fetch list is held in memory while it is
+// made. It is the number that Nutch's crawl script uses.
+const defaultTopN = 50_000
+
+// Fetch visits and parses the pages of a segment: the second stage.
+func (c *Crawler) Fetch(ctx context.Context, segment string) (fetch.Report, error) {
+	return fetch.Run(ctx, c.s.Segments, segment, c.fetchOptions(true))
+}
+
+// FetchOnly visits the pages of a segment and leaves their parsing to Parse.
+func (c *Crawler) FetchOnly(ctx context.Context, segment string) (fetch.Report, error) {
+	return fetch.Run(ctx, c.s.Segments, segment, c.fetchOptions(false))
+}
+
+// Parse parses a segment that was fetched by FetchOnly.
+func (c *Crawler) Parse(ctx context.Context, segment string) (fetch.Report, error) {
+	return fetch.Parse(ctx, c.s.Segments, segment, c.fetchOptions(true))
+}
+
+func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
+	o := c.o.Fetch
+	setDefault(&o.Protocol, c.o.Protocol)
+	setDefault(&o.Hosts, c.s.Hosts)
+	o.Robots = c.robots
+	setDefault(&o.Signature, c.o.Signature)
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Scoring, c.o.Scoring)
+	setNil(&o.Logger, c.o.Logger)
+	o.Lookup = c.lookup()
+	if parsing {
+		setDefault(&o.Parser, c.o.Parser)
+	} else {
+		o.Parser = nil
+	}
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	told := o.OnVisit
+	o.OnVisit = func(v segment.Visit, p fetch.Progress) {
+		c.status.visit(&v, p)
+		if told != nil {
+			told(v, p)
+		}
+	}
+	return o
+}
+
+// lookup is how a round finds the addresses of hosts: as the protocol does, or nil if that
+// does not say. Lists that are made by address are then made by those of the queues.
+func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr, error) {
+	if c.o.Fetch.Lookup != nil {
+		return c.o.Fetch.Lookup
+	}
+	p := c.o.Fetch.Protocol
+	setDefault(&p, c.o.Protocol)
+	if r, ok := p.(protocol.LookupProtocol); ok {
+		return r.Lookup
+	}
+	return nil
+}
+
+// Update folds a fetched segment into the crawl db: the third stage. If there is a
+// scoring.PageRank in Options.Scoring, it then updates the ranks: see package rank.
+// Updates run one at a time: of two of the same segment, the second finds it done.
+func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
+	if err := c.updating.take(ctx); err != nil {
+		return update.Report{}, err
+	}
+	defer c.updating.give()
+	o := c.updateOptions()
+	var err error
+	if o.Schedule, err = c.since(ctx, o.Schedule); err != nil {
+		return update.Report{}, fmt.Errorf("recrawl: %w", err)
+	}
+	if err := c.note(ctx, segment); err != nil {
+		return update.Report{}, fmt.Errorf("recrawl: note what is known of %s: %w", segment, err)
+	}
+	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+	if r.Damaged > 0 {
+		c.o.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", segment, "domains", r.Damaged)
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, c.rank(ctx, segment)
+}
+
+// rank counts the links of a segment and brings the scores up to date.
+func (c *Crawler) rank(ctx context.Context, segment string) error {
+	o := c.o.Rank
+	setDefault(&o.Scoring, c.updateOptions().Scoring)
+	setDefault(&o.Schedule, c.schedule())
+	r, err := c.ranker.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+	if r.Damage != nil {
+		c.o.Logger.Warn("recrawl: the known graph could not be read, and is made anew of the segments that are kept", "error", r.Damage)
+	}
+	if r.Full {
+		c.o.Logger.Warn("recrawl: there is no room for more pages in the known graph: those that are found now keep the score that they begin with", "pages", r.Pages)
+	}
+	return err
+}
+
+func (c *Crawler) updateOptions() update.Options {
+	o := c.o.Update
+	setDefault(&o.Schedule, c.schedule())
+	setDefault(&o.Scoring, c.o.Scoring)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	setDefault(&o.Hosts, c.s.Hosts)
+	setNil(&o.Sweep.Rules, c.o.Rules)
+	return o
+}
+
+// Sweep goes over all records of the crawl db. An update also does so if
+// Options.Update.Sweep asks for something. Policies and the clock default to those of
+// the crawler. Rules from files are as the last round read them: see
+// urlfilter.Rules.Reload. Records on a fetch list are left alone, and OnPage is not told
+// of dropped ones.
+func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.SweepReport, error) {
+	setNil(&o.Rules, c.o.Rules)
+	setDefault(&o.Schedule, c.schedule())
+	setDefault(&o.Scoring, c.o.Scoring)
+	if o.Now == nil {
+		o.Now = c.o.Now
+	}
+	return update.Sweep(ctx, c.s.Crawl, o)
+}
+
+// InvertLinks adds the links of parsed segments to the link db: the fourth
+// stage. Without Stores.Links it does nothing.
+func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.InvertReport, error) {
+	if c.s.Links == nil {
+		return linkdb.InvertReport{}, nil
+	}
+	return linkdb.Invert(ctx, c.s.Links, c.s.Segments, segments, c.o.Invert)
+}
+
+// Dedup marks the duplicates in the crawl db: the fifth stage, which rounds
+// include if Options.Dedup is set. Called directly, it uses the defaults of
+// package dedup if that is nil. With NutchCompat in Options.Dedup it then does
+// what Options.Update.Sweep asks for, which in Nutch is part of the same job; a
+// round does so after OnPage has seen the pages.
+func (c *Crawler) Dedup(ctx context.Context) (dedup.Report, error) {
+	r, err := c.markDuplicates(ctx)
+	if err == nil {
+		err = c.sweepAsDedup(ctx)
+	}
+	return r, err
+}
+
+func (c *Crawler) markDuplicates(ctx context.Context) (dedup.Report, error) {
+	var o dedup.Options
+	if c.o.Dedup != nil {
+		o = *c.o.Dedup
+	}
+	return dedup.Run(ctx, c.s.Crawl, o)
+}
+
+// sweepAsDedup does what Nutch's dedup does to all records besides. (Nutch:
+// CrawlDbFilter is the mapper of its second job.)
+func (c *Crawler) sweepAsDedup(ctx context.Context) error {
+	o := c.o.Update.Sweep
+	if c.o.Dedup == nil || !c.o.Dedup.NutchCompat || !o.PurgeGone && !o.PurgeOrphans && !o.Normalize && !o.Filter {
+		return nil
+	}
+	o.NutchCompat = true
+	_, err := c.Sweep(ctx, o)
+	return err
+}
