@@ -292,7 +292,7 @@ func years(t *testing.T, dir string, set func(*recrawl.Options), keeps bool) {
 		case "c", "d", "e", "w": // records
 			least = last.all
 		case "l":
-			continue // keeps all links: see DECISIONS.md, entry 220
+			continue // keeps all links: links are never removed, see docs/design/store.md
 		}
 		if n > least+10 {
 			t.Errorf("%d rows of %q, with %d hosts and %d records", n, kind, last.hosts, last.all)
