@@ -204,7 +204,7 @@ func TestBudgetBesideAHostRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 60, Calm: true})
 		s.opts.Schedule = schedule.Learned{Budget: 60}
-		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+		s.opts.Fetch.Politeness.HostRule = func(queue string) fetch.HostRule {
 			if queue == s.web.Host(0) {
 				return fetch.HostRule{Requests: 3}
 			}

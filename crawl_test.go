@@ -162,7 +162,7 @@ func TestInterruptedCrawlConverges(t *testing.T) {
 func TestPolitenessHoldsAcrossHostsAndRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 12, Calm: true, Latency: 300 * time.Millisecond})
-		s.opts.Fetch.Delay = 2 * time.Second
+		s.opts.Fetch.Politeness.Delay = 2 * time.Second
 		c := s.crawler(t)
 		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func (c *Crawler) open() error {
 		}
 	}
 	if o.Parser == nil {
-		o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.ParseTimeout})
+		o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.Parsing.Timeout})
 	}
 	setDefault[schedule.FetchSchedule](&o.Schedule, &schedule.Adaptive{})
 	setDefault[scoring.Filter](&o.Scoring, &scoring.OPIC{})
@@ -137,7 +137,7 @@ func (c *Crawler) openHTTP() error {
 	if o.HTTP.Now == nil {
 		o.HTTP.Now = o.Now
 	}
-	o.HTTP.Ascending = o.HTTP.Ascending || o.Fetch.By == hostdb.ByIP
+	o.HTTP.Ascending = o.HTTP.Ascending || o.Fetch.Politeness.By == hostdb.ByIP
 	client, err := httpproto.New(o.HTTP)
 	if err != nil {
 		return err

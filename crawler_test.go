@@ -27,9 +27,9 @@ func TestOnlyACrawlDBIsRequired(t *testing.T) {
 		if _, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{}); err == nil {
 			t.Error("no agent, no error")
 		}
-		for _, o := range []fetch.Options{{Delay: 5}, {MinDelay: 1000}} {
+		for _, o := range []fetch.Options{{Politeness: fetch.Politeness{Delay: 5}}, {Politeness: fetch.Politeness{MinDelay: 1000}}} {
 			if _, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{Agent: "x", Fetch: o}); err == nil || !strings.Contains(err.Error(), "5*time.Second") {
-				t.Errorf("pauses of %v and %v: %v", o.Delay, o.MinDelay, err)
+				t.Errorf("pauses of %v and %v: %v", o.Politeness.Delay, o.Politeness.MinDelay, err)
 			}
 		}
 		whole := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 15})

@@ -37,7 +37,7 @@ func TestRoundsMarkDuplicates(t *testing.T) {
 	now := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	web := texts{"http://a.example.test/": "one text", "http://a.example.test/copy": "one text", "http://a.example.test/other": "another"}
 	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
-		Agent: "test", Protocol: web, Fetch: fetch.Options{Delay: -1}, Now: func() time.Time { return now },
+		Agent: "test", Protocol: web, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Now: func() time.Time { return now },
 		Dedup: &dedup.Options{Order: []dedup.Criterion{dedup.URLLength}},
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestNutchDedupPurges(t *testing.T) {
 		var db memstore.DB
 		events := 0
 		o := recrawl.Options{
-			Agent: "test", Protocol: texts{"http://a.example.test/": "one text"}, Fetch: fetch.Options{Delay: -1},
+			Agent: "test", Protocol: texts{"http://a.example.test/": "one text"}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 			Dedup: &dedup.Options{NutchCompat: compat}, OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil }, Rounds: 1,
 		}
 		o.Update.Sweep.PurgeGone = true

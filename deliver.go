@@ -43,7 +43,7 @@ func (k PageKind) String() string {
 // did not ask for, because robots.txt forbids it, or a rule of ours such as the
 // guard against private addresses; nor for the pages of a host that no longer
 // answers, which wait for it for months before they are gone (see
-// fetch.Options.GoneAfter). Sitemaps are not pages.
+// fetch.Options.Politeness.GoneAfter). Sitemaps are not pages.
 //
 // There is content only if the server sent some in this visit, and text only if a
 // parser reads it: an unchanged page often has neither, a picture has no text. A

@@ -40,7 +40,7 @@ func TestPageEvents(t *testing.T) {
 		round := 0
 		s := newSetup(&webtest.Web{Hosts: 1})
 		s.opts.Protocol = scripted(script, &round)
-		s.opts.Fetch.MaxFailures = -1
+		s.opts.Fetch.Politeness.MaxFailures = -1
 		got := map[string][]string{}
 		s.opts.OnPage = func(ctx context.Context, e recrawl.PageEvent) error {
 			path := strings.TrimPrefix(e.URL, "http://a.example.test/")
@@ -285,7 +285,7 @@ func TestEventsOfManyBlocks(t *testing.T) {
 func eventsOfManyBlocks(t *testing.T, another bool) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 25, Calm: true})
-		s.opts.Fetch.Delay = time.Second // so that some pages come with each group
+		s.opts.Fetch.Politeness.Delay = time.Second // so that some pages come with each group
 		told, left, refused := map[string]int{}, -1, ""
 		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
 			if refused != "" && refused != e.URL && !another {
@@ -364,7 +364,7 @@ func TestPageEventsOfWhatIsNotDue(t *testing.T) {
 			resp.ETag = `"e"`
 			return resp, err
 		})
-		s.opts.Fetch.MaxRedirects = 2
+		s.opts.Fetch.Following.MaxRedirects = 2
 		got := map[string][]string{}
 		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
 			got[strings.TrimPrefix(e.URL, site)] = append(got[strings.TrimPrefix(e.URL, site)], e.Kind.String())

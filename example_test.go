@@ -28,7 +28,7 @@ func Example() {
 	}, recrawl.Options{
 		Agent:    "example",
 		Protocol: web.Protocol(),
-		Fetch:    fetch.Options{Delay: -1},
+		Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -68,7 +68,7 @@ func ExampleOptions_onPage() {
 	defer db.Close()
 
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
-		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
+		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
 			parsed, err := e.Parsed(ctx) // nothing if it was not sent again, has moved or is gone
 			fmt.Printf("%s %s %s %q\n", now.Format(time.DateOnly), e.Kind, e.URL, parsed.Title)
@@ -107,7 +107,7 @@ func ExampleCrawler_Explain() {
 	var db memstore.DB
 	defer db.Close()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
-		Agent: "example", Protocol: web.Protocol(), Fetch: fetch.Options{Delay: -1},
+		Agent: "example", Protocol: web.Protocol(), Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Now: func() time.Time { return now },
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func ExampleCrawler_Signal() {
 	}, recrawl.Options{
 		Agent:    "example",
 		Protocol: web.Protocol(),
-		Fetch:    fetch.Options{Delay: -1},
+		Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Schedule: schedule.Learned{},
 		Now:      func() time.Time { return now },
 	})
@@ -196,7 +196,7 @@ func ExampleCrawler_Freshness() {
 	var db memstore.DB
 	defer db.Close()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
-		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
+		Agent: "example", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Schedule: schedule.Learned{Budget: 2},
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ type Explanation struct {
 	Spent time.Time
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
-	// HostRule is what Options.Fetch.HostRule says about the host.
+	// HostRule is what Options.Fetch.Politeness.HostRule says about the host.
 	HostRule fetch.HostRule
 	// Verdict is the answer in one sentence.
 	Verdict string
@@ -111,11 +111,11 @@ func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
 
 // explainHost says what keeps requests from the host, robots.txt aside.
 func (c *Crawler) explainHost(ctx context.Context, e *Explanation) error {
-	name := c.o.Fetch.By.Key(e.Normal)
+	name := c.o.Fetch.Politeness.By.Key(e.Normal)
 	if name == "" {
 		return nil
 	}
-	if rule := c.o.Fetch.HostRule; rule != nil {
+	if rule := c.o.Fetch.Politeness.HostRule; rule != nil {
 		e.HostRule = rule(name)
 	}
 	h, err := c.s.Hosts.Get(ctx, name)
@@ -133,7 +133,7 @@ func (c *Crawler) explainHost(ctx context.Context, e *Explanation) error {
 
 // explainRobots says what robots.txt allows, as far as it is known.
 func (c *Crawler) explainRobots(ctx context.Context, e *Explanation) error {
-	if c.o.Fetch.NoRobots {
+	if c.o.Fetch.Politeness.NoRobots {
 		return nil
 	}
 	rules, known, err := c.robots.Cached(ctx, e.Normal)

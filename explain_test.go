@@ -111,7 +111,7 @@ func TestExplain(t *testing.T) {
 func TestExplainOfAClosedHost(t *testing.T) {
 	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 2, Calm: true})
 	closed := true
-	s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+	s.opts.Fetch.Politeness.HostRule = func(queue string) fetch.HostRule {
 		return fetch.HostRule{Closed: closed && queue == s.web.Host(1)}
 	}
 	const want = "Left alone: the rule for its host says that it is closed."
@@ -141,7 +141,7 @@ func TestExplainOfAClosedHost(t *testing.T) {
 func TestExplainOfASpentHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // from midnight on
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
-		s.opts.Fetch.HostRule = func(string) fetch.HostRule { return fetch.HostRule{Requests: 2} }
+		s.opts.Fetch.Politeness.HostRule = func(string) fetch.HostRule { return fetch.HostRule{Requests: 2} }
 		s.opts.Rounds = 1
 		s.run(t, s.web.Seeds()...) // robots.txt and a page
 		c := s.crawler(t)
@@ -188,7 +188,7 @@ func TestExplainAsTheFetchObeys(t *testing.T) {
 		if e := explain(); !e.RobotsKnown || !e.RobotsAllowed {
 			t.Errorf("by a cache with a parser of its own: %+v", e)
 		}
-		s.opts.Fetch.Robots, s.opts.Fetch.NoRobots = nil, true
+		s.opts.Fetch.Robots, s.opts.Fetch.Politeness.NoRobots = nil, true
 		if e := explain(); e.RobotsKnown {
 			t.Errorf("without robots.txt: %+v", e)
 		}

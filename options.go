@@ -52,7 +52,7 @@ type Options struct {
 	// zero is a limit: no round selects more than is left of it, and while nothing is left
 	// Run treats no page as due. It accrues evenly; what is not used within a day is lost,
 	// or, below one visit a day, once a whole visit has accrued. The plan gives a host no
-	// more visits than its pauses and Fetch.HostRule allow: see [fetch.Options.PerDay]. None
+	// more visits than its pauses and Fetch.Politeness.HostRule allow: see [fetch.Options.PerDay]. None
 	// of this applies to a type that embeds it.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
@@ -64,7 +64,7 @@ type Options struct {
 	// the old rules stay.
 	Rules *urlfilter.Rules
 	// Reload lists what else is read again at the start of each round, such as
-	// the file behind Fetch.Exempt.
+	// the file behind Fetch.Links.Exempt.
 	Reload []urlfilter.Reloader
 	// Signature says whether content has changed. Nil means
 	// signature.TextMD5: a page has changed when its text has. (Nutch:
@@ -120,11 +120,11 @@ type Options struct {
 	// included; zero means no limit.
 	Rounds int
 	// RoundTime is roughly how long the visits of a round should take: a round selects no
-	// more of a host, or of what Fetch.By says, than there is time for with the pauses
+	// more of a host, or of what Fetch.Politeness.By says, than there is time for with the pauses
 	// between its requests. So following the links of a large host, telling OnPage of its
 	// pages, and fetching what has become urgent need not wait until everything is done
 	// that was due at the start. Zero means an hour, negative no limit. A host that is
-	// slow or fails takes longer: see Fetch.TimeLimit.
+	// slow or fails takes longer: see Fetch.Limits.TimeLimit.
 	//
 	// It has no effect if Generate has a MaxPerHost, a HostLimit, Ahead or NutchCompat,
 	// nor on the methods Generate and GenerateFree.
@@ -158,9 +158,9 @@ func (o *Options) check() error {
 			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
 		}
 	}
-	for _, d := range []time.Duration{o.Fetch.Delay, o.Fetch.MinDelay} {
+	for _, d := range []time.Duration{o.Fetch.Politeness.Delay, o.Fetch.Politeness.MinDelay} {
 		if 0 < d && d < leastDelay {
-			return fmt.Errorf("recrawl: a pause of %v (Options.Fetch.Delay or MinDelay) is none: if it is a number without a unit, say 5*time.Second; a negative one means no pause", d)
+			return fmt.Errorf("recrawl: a pause of %v (Options.Fetch.Politeness.Delay or MinDelay) is none: if it is a number without a unit, say 5*time.Second; a negative one means no pause", d)
 		}
 	}
 	if o.Protocol == nil && o.Agent == "" {

@@ -103,7 +103,7 @@ func TestPolicyThatPanics(t *testing.T) {
 			o.Rules = &urlfilter.Rules{Filters: []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { f.burn(u); return true })}}
 		}, "panicked: a fault of the embedder"},
 		{"host rule", func(o *recrawl.Options, f *fuse) {
-			o.Fetch.HostRule = func(host string) fetch.HostRule { f.burn("http://" + host + "/"); return fetch.HostRule{} }
+			o.Fetch.Politeness.HostRule = func(host string) fetch.HostRule { f.burn("http://" + host + "/"); return fetch.HostRule{} }
 		}, "a host rule or another policy panicked: a fault of the embedder"},
 		{"OnVisit", func(o *recrawl.Options, f *fuse) {
 			o.Fetch.Threads, o.Fetch.OnVisit = 8, func(v segment.Visit, _ fetch.Progress) { f.burn(v.URL) }

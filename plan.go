@@ -215,7 +215,7 @@ func (c *Crawler) capacities(ctx context.Context, failed *error) func(host strin
 		n, ok := known[host]
 		if !ok {
 			queue := host
-			if c.o.Fetch.By == hostdb.ByDomain {
+			if c.o.Fetch.Politeness.By == hostdb.ByDomain {
 				queue = hostdb.ByDomain.HostKey(host)
 			}
 			h := c.knownHost(ctx, queue, failed)
@@ -256,7 +256,7 @@ func (c *Crawler) capacity(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if c.o.Fetch.By != hostdb.ByHost && h.LastFetch.IsZero() {
+		if c.o.Fetch.Politeness.By != hostdb.ByHost && h.LastFetch.IsZero() {
 			continue // a host that has a robots.txt, and its queue elsewhere
 		}
 		if h.Elapsed > 0 {

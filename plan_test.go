@@ -242,7 +242,7 @@ func TestPlanKnowsHostRules(t *testing.T) {
 		if p := s.plan(t); len(p.HostMu) > 0 {
 			t.Fatalf("without rules: %v", p.HostMu)
 		}
-		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+		s.opts.Fetch.Politeness.HostRule = func(queue string) fetch.HostRule {
 			if queue == s.web.Host(0) {
 				return fetch.HostRule{Requests: 5}
 			}
@@ -258,14 +258,14 @@ func TestPlanKnowsHostRules(t *testing.T) {
 func TestPlanOfHostsThatShareAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 20, Calm: true})
-		s.opts.Fetch.By = hostdb.ByDomain
+		s.opts.Fetch.Politeness.By = hostdb.ByDomain
 		s.run(t, s.web.Seeds()...)
-		s.opts.Schedule, s.opts.Fetch.Delay = schedule.Learned{Budget: -1}, 10*time.Second
+		s.opts.Schedule, s.opts.Fetch.Politeness.Delay = schedule.Learned{Budget: -1}, 10*time.Second
 		if p := s.plan(t); p.Budget < 8000 || p.Budget > 8640 {
 			t.Errorf("%v visits a day are allowed, ten seconds apart", p.Budget)
 		}
 		s.opts.Schedule = schedule.Learned{Budget: 40}
-		s.opts.Fetch.HostRule = func(queue string) fetch.HostRule {
+		s.opts.Fetch.Politeness.HostRule = func(queue string) fetch.HostRule {
 			if queue != "example.test" {
 				t.Errorf("there is no queue %s", queue)
 			}

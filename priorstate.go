@@ -48,7 +48,7 @@ func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.Via != "" || c.o.Fetch.FollowDepth > 0 {
+		if v.Via != "" || c.o.Fetch.Following.Depth > 0 {
 			found[strings.Clone(v.URL)] = struct{}{}
 		}
 	}
@@ -85,7 +85,7 @@ func (c *Crawler) before(ctx context.Context, name string) (map[string]known, er
 // note keeps what is known of the pages of a segment that are not on its fetch list, unless
 // its update has begun.
 func (c *Crawler) note(ctx context.Context, name string) error {
-	if c.o.OnPage == nil || c.o.Fetch.MaxRedirects <= 0 && c.o.Fetch.FollowDepth <= 0 {
+	if c.o.OnPage == nil || c.o.Fetch.Following.MaxRedirects <= 0 && c.o.Fetch.Following.Depth <= 0 {
 		return nil
 	}
 	if cursor, err := c.s.Crawl.Progress(ctx, update.Job(name)); err != nil || cursor != "" {

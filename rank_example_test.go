@@ -33,7 +33,7 @@ func (fourPages) Fetch(_ context.Context, r protocol.Request) (protocol.Response
 func Example_pageRank() {
 	db, ctx := new(memstore.DB), context.Background()
 	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Segments: db.Segments()}, recrawl.Options{
-		Protocol: fourPages{}, Scoring: scoring.PageRank{}, Fetch: fetch.Options{Delay: -1},
+		Protocol: fourPages{}, Scoring: scoring.PageRank{}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -30,7 +30,7 @@ func TestRanksSurviveKills(t *testing.T) {
 		store := &frail{Store: db.Crawl()}
 		options := recrawl.Options{
 			Protocol: fickle{seed, &round}, Scoring: scoring.Chain{&scoring.PageRank{}, scoring.Depth{Max: 9}}, Schedule: schedule.Default{DefaultInterval: time.Hour},
-			Rank: rank.Options{Growth: 0.2}, Generate: generate.Options{TopN: 15}, Fetch: fetch.Options{Delay: -1},
+			Rank: rank.Options{Growth: 0.2}, Generate: generate.Options{TopN: 15}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 			Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}}},
 		}
 		var c *recrawl.Crawler

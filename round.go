@@ -158,7 +158,7 @@ func (c *Crawler) inTime(o generate.Options) generate.Options {
 	}
 	o.MaxPerHost = most(0)
 	o.HostLimit = func(h *hostdb.Host) (float64, error) { return float64(most(h.CrawlDelay)), nil }
-	if c.o.Fetch.By == hostdb.ByDomain {
+	if c.o.Fetch.Politeness.By == hostdb.ByDomain {
 		o.By = hostdb.ByDomain
 	}
 	return o

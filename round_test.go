@@ -140,8 +140,10 @@ func TestRoundTime(t *testing.T) {
 	}{
 		{"Delay", 0, func(*recrawl.Options) {}, 12, 5 * time.Second},
 		{"Crawl-delay", 15 * time.Second, func(*recrawl.Options) {}, 4, 15 * time.Second},
-		{"two threads", 0, func(o *recrawl.Options) { o.Fetch.ThreadsPerHost, o.Fetch.MinDelay = 2, 3*time.Second }, 20, 3 * time.Second},
-		{"by domain", 0, func(o *recrawl.Options) { o.Fetch.By = hostdb.ByDomain }, 12, 5 * time.Second},
+		{"two threads", 0, func(o *recrawl.Options) {
+			o.Fetch.Politeness.ThreadsPerHost, o.Fetch.Politeness.MinDelay = 2, 3*time.Second
+		}, 20, 3 * time.Second},
+		{"by domain", 0, func(o *recrawl.Options) { o.Fetch.Politeness.By = hostdb.ByDomain }, 12, 5 * time.Second},
 		{"less time than a pause", 0, func(o *recrawl.Options) { o.RoundTime = time.Second }, 1, 5 * time.Second},
 		{"no bound", 0, func(o *recrawl.Options) { o.RoundTime = -1 }, 0, 0},
 		{"MaxPerHost", 0, func(o *recrawl.Options) { o.Generate.MaxPerHost = 30 }, 30, 5 * time.Second},
@@ -149,11 +151,11 @@ func TestRoundTime(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 50, LinksPerPage: 40, CrawlDelay: test.delay})
-				s.opts.Fetch.Delay, s.opts.RoundTime = 0, time.Minute
+				s.opts.Fetch.Politeness.Delay, s.opts.RoundTime = 0, time.Minute
 				s.opts.Fetch.Sitemaps.NoDiscovery = true
 				test.change(&s.opts)
 				visits, most := map[string]int{}, 0
-				s.opts.Fetch.OnVisit = func(v segment.Visit, _ fetch.Progress) { visits[s.opts.Fetch.By.Key(v.URL)]++ }
+				s.opts.Fetch.OnVisit = func(v segment.Visit, _ fetch.Progress) { visits[s.opts.Fetch.Politeness.By.Key(v.URL)]++ }
 				s.opts.OnRound = func(r recrawl.Report) {
 					for host, n := range visits {
 						if most = max(most, n); test.most > 0 && n > test.most {

@@ -113,7 +113,7 @@ func TestCashOfAFickleWeb(t *testing.T) {
 					Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}},
 					Filters:     []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { return !strings.Contains(u, "bad") })},
 				},
-				Generate: generate.Options{Segments: 2, TopN: 25}, Fetch: fetch.Options{Delay: -1}, ParseLater: i == 1,
+				Generate: generate.Options{Segments: 2, TopN: 25}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, ParseLater: i == 1,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -221,7 +221,7 @@ func TestScoresOfACrawlByNutch(t *testing.T) {
 			Normalizers: []urlfilter.Normalizer{urlfilter.Basic{NutchCompat: true}},
 			Filters:     []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { return strings.HasPrefix(u, "http://") })},
 		},
-		Fetch:  fetch.Options{Delay: -1, NutchCompat: true, MaxOutlinks: 100},
+		Fetch:  fetch.Options{Politeness: fetch.Politeness{Delay: -1}, NutchCompat: true, Links: fetch.Links{MaxPerPage: 100}},
 		Update: update.Options{NutchCompat: true},
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func newSetup(w *webtest.Web) *setup {
 	w.Now = func() time.Time { return s.now }
 	s.opts = recrawl.Options{
 		Agent: "recrawl-test", Protocol: w.Protocol(),
-		Fetch: fetch.Options{Delay: -1},
+		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Now:   func() time.Time { return s.now },
 	}
 	return s

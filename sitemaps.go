@@ -264,7 +264,7 @@ func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
 				return
 			}
 		}
-	}, generate.Options{By: c.o.Fetch.By, Now: c.o.Now})
+	}, generate.Options{By: c.o.Fetch.Politeness.By, Now: c.o.Now})
 	if err != nil || len(g.Segments) == 0 {
 		return err
 	}

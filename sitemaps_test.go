@@ -31,7 +31,7 @@ func TestSitemapsInARound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 40, Calm: true, Sitemaps: true})
 			s.opts.Fetch.Threads = threads
-			s.opts.Fetch.MaxOutlinks = 1 // links alone do not lead far
+			s.opts.Fetch.Links.MaxPerPage = 1 // links alone do not lead far
 			s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
 				if strings.HasSuffix(e.URL, "sitemap.xml") {
 					t.Errorf("OnPage was told of %s", e.URL)
@@ -91,7 +91,7 @@ func TestSitemapsSurvive(t *testing.T) {
 		for die := range 22 {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSetup(&webtest.Web{})
-				s.opts.Fetch.MaxRedirects, s.opts.Fetch.Threads = hops, 4
+				s.opts.Fetch.Following.MaxRedirects, s.opts.Fetch.Threads = hops, 4
 				requests := 0
 				var mu sync.Mutex
 				for {
@@ -386,7 +386,7 @@ func ExampleCrawler_sitemaps() {
 		"http://example.test/":            "no links",
 		"http://example.test/lonely":      "no page links to me",
 	}
-	c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{Protocol: web, Fetch: fetch.Options{Delay: -1},
+	c, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{Protocol: web, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		OnPage: func(_ context.Context, e recrawl.PageEvent) error {
 			fmt.Println(e.Kind, e.URL)
 			return nil

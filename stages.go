@@ -125,7 +125,7 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	setNil(&o.Rules, c.o.Rules)
 	setDefault(&o.Scoring, c.o.Scoring)
 	setNil(&o.Logger, c.o.Logger)
-	o.Lookup = c.lookup()
+	o.Politeness.Lookup = c.lookup()
 	if parsing {
 		setDefault(&o.Parser, c.o.Parser)
 	} else {
@@ -147,8 +147,8 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 // lookup is how a round finds the addresses of hosts: as the protocol does, or nil if that
 // does not say. Lists that are made by address are then made by those of the queues.
 func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr, error) {
-	if c.o.Fetch.Lookup != nil {
-		return c.o.Fetch.Lookup
+	if c.o.Fetch.Politeness.Lookup != nil {
+		return c.o.Fetch.Politeness.Lookup
 	}
 	p := c.o.Fetch.Protocol
 	setDefault(&p, c.o.Protocol)

@@ -116,7 +116,7 @@ func (j *job) options() (*httpproto.Client, recrawl.Options, error) {
 	rules.Filters = append(rules.Filters, within)
 	return client, recrawl.Options{
 		Agent: agent, Protocol: client, Rules: rules,
-		Fetch: fetch.Options{Threads: j.Workers, Delay: -1},
+		Fetch: fetch.Options{Threads: j.Workers, Politeness: fetch.Politeness{Delay: -1}},
 	}, nil
 }
 

@@ -19,7 +19,7 @@ func (r reader) accept(v *visited, scope urlfilter.Scope, from, target string) (
 		return "", false
 	}
 	target, ok := r.rules(scope, target)
-	ignored := scope == urlfilter.Outlink || !r.o.ExemptRedirects
+	ignored := scope == urlfilter.Outlink || !r.o.Following.ExemptRedirects
 	if !ok || target == "" || ignored && r.ignored(from, target) {
 		v.rejected++
 		return "", false
@@ -28,7 +28,7 @@ func (r reader) accept(v *visited, scope urlfilter.Scope, from, target string) (
 }
 
 func (r reader) tooLong(n int) bool {
-	limit := r.o.MaxOutlinkLength
+	limit := r.o.Links.MaxLength
 	if limit == 0 {
 		limit = urlfilter.DefaultMaxLength
 	}
@@ -41,12 +41,12 @@ func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
 		return target, true
 	}
 	rules := r.o.Rules
-	if scope == urlfilter.Outlink && (r.o.NoNormalize || r.o.NoFilter) {
+	if scope == urlfilter.Outlink && (r.o.Links.NoNormalize || r.o.Links.NoFilter) {
 		some := *rules
-		if r.o.NoNormalize {
+		if r.o.Links.NoNormalize {
 			some.Normalizers = nil
 		}
-		if r.o.NoFilter {
+		if r.o.Links.NoFilter {
 			some.Filters = nil
 		}
 		rules = &some
@@ -57,13 +57,13 @@ func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
 
 // ignored reports whether a link is left out because of where it leads.
 func (r reader) ignored(from, target string) bool {
-	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
+	if !r.o.Links.IgnoreExternal && !r.o.Links.IgnoreInternal {
 		return false
 	}
-	if r.o.LinksBy.Key(from) == r.o.LinksBy.Key(target) {
-		return r.o.IgnoreInternal
+	if r.o.Links.By.Key(from) == r.o.Links.By.Key(target) {
+		return r.o.Links.IgnoreInternal
 	}
-	return r.o.IgnoreExternal && (r.o.Exempt == nil || !r.o.Exempt(from, target))
+	return r.o.Links.IgnoreExternal && (r.o.Links.Exempt == nil || !r.o.Links.Exempt(from, target))
 }
 
 // redirect accepts the target of a redirect.
@@ -87,7 +87,7 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 	p.Parsed.Outlinks = nil
 	var links []scoring.Link
 	for _, l := range found {
-		if r.o.MaxOutlinks > 0 && len(links) == r.o.MaxOutlinks {
+		if r.o.Links.MaxPerPage > 0 && len(links) == r.o.Links.MaxPerPage {
 			v.cut++
 			continue
 		}
@@ -148,26 +148,26 @@ func (r reader) nutchTooLong(target string) bool {
 // nutchIgnored is ignored with two peculiarities: exemptions apply to hosts
 // only, and they are part of the filters.
 func (r reader) nutchIgnored(from, target string) bool {
-	if !r.o.IgnoreExternal && !r.o.IgnoreInternal {
+	if !r.o.Links.IgnoreExternal && !r.o.Links.IgnoreInternal {
 		return false
 	}
-	internal := r.o.LinksBy.NutchKey(from) == r.o.LinksBy.NutchKey(target)
-	if internal || !r.o.IgnoreExternal {
-		return internal && r.o.IgnoreInternal
+	internal := r.o.Links.By.NutchKey(from) == r.o.Links.By.NutchKey(target)
+	if internal || !r.o.Links.IgnoreExternal {
+		return internal && r.o.Links.IgnoreInternal
 	}
-	return r.o.LinksBy != hostdb.ByHost || r.o.NoFilter || r.o.Exempt == nil || !r.o.Exempt(from, target)
+	return r.o.Links.By != hostdb.ByHost || r.o.Links.NoFilter || r.o.Links.Exempt == nil || !r.o.Links.Exempt(from, target)
 }
 
-// nutchRedirect checks no exemptions, and compares hosts whatever LinksBy says.
+// nutchRedirect checks no exemptions, and compares hosts whatever Links.By says.
 func (r reader) nutchRedirect(v *visited, from, location string) (string, bool) {
 	target, ok := "", !r.nutchTooLong(location)
 	if ok {
 		target, ok = r.rules(urlfilter.Fetcher, location)
 	}
-	if ok && !r.o.ExemptRedirects {
-		external := r.o.LinksBy.NutchKey(from) != r.o.LinksBy.NutchKey(target)
+	if ok && !r.o.Following.ExemptRedirects {
+		external := r.o.Links.By.NutchKey(from) != r.o.Links.By.NutchKey(target)
 		internal := hostdb.ByHost.Key(from) == hostdb.ByHost.Key(target)
-		ok = (!r.o.IgnoreExternal || !external) && (!r.o.IgnoreInternal || !internal)
+		ok = (!r.o.Links.IgnoreExternal || !external) && (!r.o.Links.IgnoreInternal || !internal)
 	}
 	if !ok || target == "" {
 		v.rejected++

@@ -66,7 +66,7 @@ func kept(t *testing.T, o fetch.Options, apart bool, resp protocol.Response) (li
 		}
 		p := r.o
 		r.o = o
-		r.o.Protocol, r.o.Hosts, r.o.Delay, r.o.Now = p.Protocol, p.Hosts, p.Delay, p.Now
+		r.o.Protocol, r.o.Hosts, r.o.Politeness.Delay, r.o.Now = p.Protocol, p.Hosts, p.Politeness.Delay, p.Now
 		if r.o.Scoring == nil {
 			r.o.Scoring = found{}
 		}
@@ -144,43 +144,43 @@ func TestWhichLinksAreKept(t *testing.T) {
 		{"all", fetch.Options{Rules: lower}, all,
 			"http://www.a.com/1=4 http://b.a.com/=4 http://c.com/=4 rejected 1 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://www.a.com/=7 http://b.a.com/=7 http://c.com/=7 rejected 2 cut 0"},
-		{"no filter", fetch.Options{Rules: lower, NoFilter: true}, all,
+		{"no filter", fetch.Options{Rules: lower, Links: fetch.Links{NoFilter: true}}, all,
 			"http://www.a.com/1=4 http://b.a.com/=4 http://c.com/=4 http://www.a.com/no=4 rejected 0 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://www.a.com/=7 http://b.a.com/=7 http://c.com/=7 http://www.a.com/no=7 rejected 1 cut 0"},
-		{"no normalizer", fetch.Options{Rules: lower, NoNormalize: true}, all,
+		{"no normalizer", fetch.Options{Rules: lower, Links: fetch.Links{NoNormalize: true}}, all,
 			"http://www.a.com/1=5 http://WWW.A.COM/=5 http://b.a.com/=5 http://c.com/=5 rejected 1 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://WWW.A.COM/=7 http://b.a.com/=7 http://c.com/=7 rejected 2 cut 0"},
-		{"on the host", fetch.Options{Rules: lower, IgnoreExternal: true}, all,
+		{"on the host", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreExternal: true}}, all,
 			"http://www.a.com/1=4 rejected 3 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://www.a.com/=7 rejected 4 cut 0"},
-		{"in the domain", fetch.Options{Rules: lower, IgnoreExternal: true, LinksBy: hostdb.ByDomain}, all,
+		{"in the domain", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreExternal: true, By: hostdb.ByDomain}}, all,
 			"http://www.a.com/1=4 http://b.a.com/=4 rejected 2 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://www.a.com/=7 http://b.a.com/=7 rejected 3 cut 0"},
-		{"off the host", fetch.Options{Rules: lower, IgnoreInternal: true}, all,
+		{"off the host", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreInternal: true}}, all,
 			"http://b.a.com/=7 http://c.com/=7 rejected 5 cut 0",
 			"http://b.a.com/=7 http://c.com/=7 rejected 5 cut 0"},
-		{"nowhere", fetch.Options{Rules: lower, IgnoreInternal: true, IgnoreExternal: true}, all,
+		{"nowhere", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreInternal: true, IgnoreExternal: true}}, all,
 			"rejected 7 cut 0", "rejected 7 cut 0"},
-		{"but for exemptions", fetch.Options{Rules: lower, IgnoreExternal: true, Exempt: exempt}, all,
+		{"but for exemptions", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreExternal: true, Exempt: exempt}}, all,
 			"http://www.a.com/1=4 http://c.com/=4 rejected 2 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://www.a.com/=7 http://c.com/=7 rejected 3 cut 0"},
-		{"exemptions count for hosts only in Nutch", fetch.Options{Rules: lower, IgnoreExternal: true, Exempt: exempt, LinksBy: hostdb.ByDomain}, all,
+		{"exemptions count for hosts only in Nutch", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreExternal: true, Exempt: exempt, By: hostdb.ByDomain}}, all,
 			"http://www.a.com/1=4 http://b.a.com/=4 http://c.com/=4 rejected 1 cut 0",
 			"http://www.a.com/1=7 http://www.a.com/1=7 http://www.a.com/=7 http://b.a.com/=7 rejected 3 cut 0"},
-		{"and with filters only", fetch.Options{Rules: lower, IgnoreExternal: true, Exempt: exempt, NoFilter: true}, "http://c.com/",
+		{"and with filters only", fetch.Options{Rules: lower, Links: fetch.Links{IgnoreExternal: true, Exempt: exempt, NoFilter: true}}, "http://c.com/",
 			"http://c.com/=1 rejected 0 cut 0", "rejected 1 cut 0"},
-		{"two are enough, of those that are accepted", fetch.Options{Rules: lower, MaxOutlinks: 2}, "http://www.a.com/no http://x/1 http://x/1 http://x/2 http://x/3 http://x/1",
+		{"two are enough, of those that are accepted", fetch.Options{Rules: lower, Links: fetch.Links{MaxPerPage: 2}}, "http://www.a.com/no http://x/1 http://x/1 http://x/2 http://x/3 http://x/1",
 			"http://x/1=4 http://x/2=4 rejected 1 cut 1",
 			"http://x/1=6 http://x/1=6 rejected 1 cut 3"},
-		{"length", fetch.Options{MaxOutlinkLength: 12}, "http://x/123 http://x/1234 http://x/é2",
+		{"length", fetch.Options{Links: fetch.Links{MaxLength: 12}}, "http://x/123 http://x/1234 http://x/é2",
 			"http://x/123=3 http://x/é2=3 rejected 1 cut 0", "http://x/123=3 http://x/é2=3 rejected 1 cut 0"},
-		{"length in the units of Java", fetch.Options{MaxOutlinkLength: 12}, "http://x/é23",
+		{"length in the units of Java", fetch.Options{Links: fetch.Links{MaxLength: 12}}, "http://x/é23",
 			"rejected 1 cut 0", "http://x/é23=1 rejected 0 cut 0"},
 		{"a refresh is a link, for Nutch a redirect without share", fetch.Options{Rules: lower}, "refresh:http://R/ http://x/1",
 			"http://r/=2 http://x/1=2 rejected 0 cut 0", "http://x/1=1 http://r/=0 rejected 0 cut 0"},
 		{"that is followed from a page that must not be", fetch.Options{Rules: lower}, "nofollow refresh:http://R/ http://x/1",
 			"rejected 1 cut 0", "http://r/=0 rejected 1 cut 0"},
-		{"a refresh out of the site", fetch.Options{IgnoreExternal: true, ExemptRedirects: true}, "refresh:http://r/",
+		{"a refresh out of the site", fetch.Options{Links: fetch.Links{IgnoreExternal: true}, Following: fetch.Following{ExemptRedirects: true}}, "refresh:http://r/",
 			"http://r/=1 rejected 0 cut 0", "rejected 0 cut 0"},
 		{"a refresh to the page itself", fetch.Options{}, "refresh:" + from, "rejected 0 cut 0", "rejected 0 cut 0"},
 	} {
@@ -219,13 +219,13 @@ func TestRedirectTargets(t *testing.T) {
 		ours, nutch string
 	}{
 		{"anywhere", "http://c.com/", fetch.Options{}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
-		{"outside", "http://c.com/", fetch.Options{IgnoreExternal: true}, "rejected 1 cut 0", "rejected 1 cut 0"},
-		{"outside, redirects apart", "http://c.com/", fetch.Options{IgnoreExternal: true, ExemptRedirects: true}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
-		{"outside, exempt", "http://c.com/", fetch.Options{IgnoreExternal: true, Exempt: func(_, _ string) bool { return true }}, "http://c.com/=1 rejected 0 cut 0", "rejected 1 cut 0"},
-		{"within", "http://www.a.com/x", fetch.Options{IgnoreInternal: true}, "rejected 1 cut 0", "rejected 1 cut 0"},
-		{"within the domain", "http://b.a.com/x", fetch.Options{IgnoreInternal: true, LinksBy: hostdb.ByDomain}, "rejected 1 cut 0", "http://b.a.com/x=1 (x) rejected 0 cut 0"},
-		{"too long", "http://c.com/123", fetch.Options{MaxOutlinkLength: 15}, "rejected 1 cut 0", "rejected 1 cut 0"},
-		{"switches are for outlinks", "http://C.com/no", fetch.Options{NoFilter: true, NoNormalize: true, Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{lowercase{}}}}, "http://c.com/no=1 rejected 0 cut 0", "http://c.com/no=1 (x) rejected 0 cut 0"},
+		{"outside", "http://c.com/", fetch.Options{Links: fetch.Links{IgnoreExternal: true}}, "rejected 1 cut 0", "rejected 1 cut 0"},
+		{"outside, redirects apart", "http://c.com/", fetch.Options{Links: fetch.Links{IgnoreExternal: true}, Following: fetch.Following{ExemptRedirects: true}}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
+		{"outside, exempt", "http://c.com/", fetch.Options{Links: fetch.Links{IgnoreExternal: true, Exempt: func(_, _ string) bool { return true }}}, "http://c.com/=1 rejected 0 cut 0", "rejected 1 cut 0"},
+		{"within", "http://www.a.com/x", fetch.Options{Links: fetch.Links{IgnoreInternal: true}}, "rejected 1 cut 0", "rejected 1 cut 0"},
+		{"within the domain", "http://b.a.com/x", fetch.Options{Links: fetch.Links{IgnoreInternal: true, By: hostdb.ByDomain}}, "rejected 1 cut 0", "http://b.a.com/x=1 (x) rejected 0 cut 0"},
+		{"too long", "http://c.com/123", fetch.Options{Links: fetch.Links{MaxLength: 15}}, "rejected 1 cut 0", "rejected 1 cut 0"},
+		{"switches are for outlinks", "http://C.com/no", fetch.Options{Links: fetch.Links{NoFilter: true, NoNormalize: true}, Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{lowercase{}}}}, "http://c.com/no=1 rejected 0 cut 0", "http://c.com/no=1 (x) rejected 0 cut 0"},
 	} {
 		for _, compat := range []bool{false, true} {
 			resp := code(protocol.MovedPerm)
@@ -275,7 +275,7 @@ func TestSkipTruncated(t *testing.T) {
 	resp := body("text/html", "http://x/1")
 	resp.Content.Truncated = true
 	for skip, want := range map[bool]string{false: "http://x/1=1 rejected 0 cut 0", true: "rejected 0 cut 0"} {
-		if got := accepted(t, fetch.Options{SkipTruncated: skip}, false, resp); got != want {
+		if got := accepted(t, fetch.Options{Parsing: fetch.Parsing{SkipTruncated: skip}}, false, resp); got != want {
 			t.Errorf("skip %v: %s, want %s", skip, got, want)
 		}
 	}

@@ -15,7 +15,7 @@ func TestFirstVisitsAreKeptSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10 * time.Millisecond}
 		r := newRig(t, s, pages("h0.example.test", 600)...)
-		r.o.Delay, r.o.Threads = -1, 1
+		r.o.Politeness.Delay, r.o.Threads = -1, 1
 		ended := make(chan error)
 		go func() {
 			_, err := fetch.Run(t.Context(), r.db.Segments(), seg, r.o)

@@ -63,7 +63,7 @@ func TestByIP(t *testing.T) {
 		urls := slices.Concat(one, pages("d.example.test", 2), pages("[2001:db8::7]", 2), pages("e.example.test", 2), pages("none.example.test", 3), pages("odd.example.test", 1), pages("empty.example.test", 1))
 		s := &site{latency: 700 * time.Millisecond}
 		r := newRig(t, s, urls...)
-		r.o.By, r.o.Lookup = hostdb.ByIP, res.Lookup
+		r.o.Politeness.By, r.o.Politeness.Lookup = hostdb.ByIP, res.Lookup
 		rep := r.run(seg)
 		if rep.Visits[protocol.Success] != len(urls)-5 || rep.Visits[protocol.Failed] != 5 {
 			t.Errorf("%v", rep.Visits)
@@ -124,8 +124,8 @@ func TestLookupThatHangs(t *testing.T) {
 		}
 		s := &site{latency: 100 * time.Millisecond}
 		r := newRig(t, s, urls...)
-		r.o.Threads, r.o.By = 8, hostdb.ByIP
-		r.o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+		r.o.Threads, r.o.Politeness.By = 8, hostdb.ByIP
+		r.o.Politeness.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			if strings.HasPrefix(host, "slow") {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -152,8 +152,8 @@ func TestLookupThatHangs(t *testing.T) {
 func TestLookupThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{}, pages(host, 2)...)
-		r.o.By = hostdb.ByIP
-		r.o.Lookup = func(context.Context, string) ([]netip.Addr, error) { panic("x") }
+		r.o.Politeness.By = hostdb.ByIP
+		r.o.Politeness.Lookup = func(context.Context, string) ([]netip.Addr, error) { panic("x") }
 		if rep := r.run(seg); rep.Visits[protocol.Failed] != 2 {
 			t.Errorf("%v", rep.Visits)
 		}
@@ -174,8 +174,8 @@ func TestTenThousandNamesAtOneAddress(t *testing.T) {
 		}
 		s := &site{latency: time.Second}
 		r := newRig(t, s, urls...)
-		r.o.By, r.o.NoRobots, r.o.Parser = hostdb.ByIP, true, nil
-		r.o.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		r.o.Politeness.By, r.o.Politeness.NoRobots, r.o.Parser = hostdb.ByIP, true, nil
+		r.o.Politeness.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1")}, nil
 		}
 		if rep := r.run(seg); rep.Visits[protocol.Success] != len(urls) {

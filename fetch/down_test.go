@@ -39,13 +39,13 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 		{name: "for ever", failures: 1 << 62, pause: most, after: 1<<62 + 1, wait: most},
 		{name: "with errors for answers", failures: 90, answer: broken(), pause: 18 * time.Hour, after: 12},
 		{name: "with a first error", failures: 7, answer: broken(), pause: 3 * time.Hour, after: 8},
-		{name: "and its address others'", failures: 90, set: func(r *rig) { r.o.By = hostdb.ByDomain }, pause: 18 * time.Hour, after: 12},
-		{name: "within a bound", failures: 90, set: func(r *rig) { r.o.MaxPause = 50 * time.Hour }, pause: 50 * time.Hour, after: 91, wait: 50 * time.Hour},
-		{name: "beyond the bound", failures: 90, set: func(r *rig) { r.o.MaxPause = 5000 * time.Hour }, pause: most, after: 91, wait: most},
-		{name: "without", failures: 90, set: func(r *rig) { r.o.MaxPause = -1 }, pause: 5 * time.Second, after: 91},
+		{name: "and its address others'", failures: 90, set: func(r *rig) { r.o.Politeness.By = hostdb.ByDomain }, pause: 18 * time.Hour, after: 12},
+		{name: "within a bound", failures: 90, set: func(r *rig) { r.o.Politeness.MaxPause = 50 * time.Hour }, pause: 50 * time.Hour, after: 91, wait: 50 * time.Hour},
+		{name: "beyond the bound", failures: 90, set: func(r *rig) { r.o.Politeness.MaxPause = 5000 * time.Hour }, pause: most, after: 91, wait: most},
+		{name: "without", failures: 90, set: func(r *rig) { r.o.Politeness.MaxPause = -1 }, pause: 5 * time.Second, after: 91},
 		{name: "as Nutch", failures: 90, set: func(r *rig) { r.o.NutchCompat = true }, pause: 5 * time.Second, after: 91},
-		{name: "by no limit", failures: 90, set: func(r *rig) { r.o.MaxFailures, r.o.TimeLimit = -1, time.Second }, pause: 5 * time.Second, after: 91},
-		{name: "and then up", failures: 90, answer: code(protocol.NotFound), set: func(r *rig) { r.o.TimeLimit = time.Second }, pause: 5 * time.Second},
+		{name: "by no limit", failures: 90, set: func(r *rig) { r.o.Politeness.MaxFailures, r.o.Limits.TimeLimit = -1, time.Second }, pause: 5 * time.Second, after: 91},
+		{name: "and then up", failures: 90, answer: code(protocol.NotFound), set: func(r *rig) { r.o.Limits.TimeLimit = time.Second }, pause: 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,11 +55,11 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 				s := &site{answer: func(string) protocol.Response { return c.answer }}
 				name := "www.example.com"
 				r := newRig(t, s, pages(name, 3)...)
-				r.o.NoRobots = true
+				r.o.Politeness.NoRobots = true
 				if c.set != nil {
 					c.set(r)
 				}
-				key := r.o.By.Key("http://" + name + "/")
+				key := r.o.Politeness.By.Key("http://" + name + "/")
 				err := r.db.Hosts().Update(t.Context(), key, func(*hostdb.Host) (*hostdb.Host, error) {
 					return &hostdb.Host{Stats: hostdb.Stats{Failures: c.failures}, LastFetch: time.Now().Add(-time.Hour), NextFetch: time.Now()}, nil
 				})
@@ -96,18 +96,18 @@ func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
 		{name: "88 days", failures: 5 + 17, wait: 30 * day},
 		{name: "118 days", failures: 5 + 18, gone: true, wait: 30 * day},
 		{name: "for ever", failures: 1 << 62, gone: true, wait: 30 * day},
-		{name: "118 days of 119", failures: 5 + 18, set: func(r *rig) { r.o.GoneAfter = 119 * day }, wait: 30 * day},
-		{name: "118 days of 118", failures: 5 + 18, set: func(r *rig) { r.o.GoneAfter = 118 * day }, gone: true, wait: 30 * day},
-		{name: "never", failures: 1 << 62, set: func(r *rig) { r.o.GoneAfter = -1 }, wait: 30 * day},
-		{name: "two days of one hour", failures: 5 + 8, set: func(r *rig) { r.o.GoneAfter = time.Hour }, gone: true, wait: 27 * time.Hour},
-		{name: "31 hours of one", failures: 5 + 7, set: func(r *rig) { r.o.GoneAfter = time.Hour }},
-		{name: "with errors for answers", failures: 5 + 7, answer: broken(), set: func(r *rig) { r.o.GoneAfter = time.Hour }},
-		{name: "with others in its queue", failures: 5 + 7, set: func(r *rig) { r.o.By, r.o.GoneAfter = hostdb.ByDomain, time.Hour }},
-		{name: "with short pauses", failures: 5 + 1000, set: func(r *rig) { r.o.MaxPause = time.Hour }},
-		{name: "with more of them", failures: 5 + 2200, set: func(r *rig) { r.o.MaxPause = time.Hour }, gone: true},
-		{name: "without pauses", failures: 1 << 62, set: func(r *rig) { r.o.MaxPause = -1 }},
+		{name: "118 days of 119", failures: 5 + 18, set: func(r *rig) { r.o.Politeness.GoneAfter = 119 * day }, wait: 30 * day},
+		{name: "118 days of 118", failures: 5 + 18, set: func(r *rig) { r.o.Politeness.GoneAfter = 118 * day }, gone: true, wait: 30 * day},
+		{name: "never", failures: 1 << 62, set: func(r *rig) { r.o.Politeness.GoneAfter = -1 }, wait: 30 * day},
+		{name: "two days of one hour", failures: 5 + 8, set: func(r *rig) { r.o.Politeness.GoneAfter = time.Hour }, gone: true, wait: 27 * time.Hour},
+		{name: "31 hours of one", failures: 5 + 7, set: func(r *rig) { r.o.Politeness.GoneAfter = time.Hour }},
+		{name: "with errors for answers", failures: 5 + 7, answer: broken(), set: func(r *rig) { r.o.Politeness.GoneAfter = time.Hour }},
+		{name: "with others in its queue", failures: 5 + 7, set: func(r *rig) { r.o.Politeness.By, r.o.Politeness.GoneAfter = hostdb.ByDomain, time.Hour }},
+		{name: "with short pauses", failures: 5 + 1000, set: func(r *rig) { r.o.Politeness.MaxPause = time.Hour }},
+		{name: "with more of them", failures: 5 + 2200, set: func(r *rig) { r.o.Politeness.MaxPause = time.Hour }, gone: true},
+		{name: "without pauses", failures: 1 << 62, set: func(r *rig) { r.o.Politeness.MaxPause = -1 }},
 		{name: "as Nutch", failures: 1 << 62, set: func(r *rig) { r.o.NutchCompat = true }},
-		{name: "and then up", failures: 1 << 62, answer: code(protocol.NotFound), set: func(r *rig) { r.o.TimeLimit = time.Second }},
+		{name: "and then up", failures: 1 << 62, answer: code(protocol.NotFound), set: func(r *rig) { r.o.Limits.TimeLimit = time.Second }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,12 +117,12 @@ func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
 				s := &site{answer: func(string) protocol.Response { return c.answer }}
 				name := "www.example.com"
 				r := newRig(t, s)
-				r.o.NoRobots = true
+				r.o.Politeness.NoRobots = true
 				if c.set != nil {
 					c.set(r)
 				}
 				now, urls := time.Now(), pages(name, 5)
-				after := cmp.Or(max(r.o.GoneAfter, 0), 90*day)
+				after := cmp.Or(max(r.o.Politeness.GoneAfter, 0), 90*day)
 				list := []crawldb.Datum{
 					{URL: urls[0]}, // is asked for
 					{URL: urls[1]},
@@ -131,7 +131,7 @@ func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
 					{URL: urls[4], LastFetch: now.AddDate(-1, 0, 0)},
 				}
 				r.records("s2", list...)
-				key := r.o.By.Key(urls[0])
+				key := r.o.Politeness.By.Key(urls[0])
 				err := r.db.Hosts().Update(t.Context(), key, func(*hostdb.Host) (*hostdb.Host, error) {
 					return &hostdb.Host{Stats: hostdb.Stats{Failures: c.failures - 1}, LastFetch: now.Add(-time.Hour), NextFetch: now}, nil
 				})
@@ -171,7 +171,7 @@ func TestDeadHostCostsLittle(t *testing.T) {
 			return code(protocol.Failed)
 		}}
 		r := newRig(t, s)
-		r.o.NoRobots = true
+		r.o.Politeness.NoRobots = true
 		began, last := time.Now(), time.Now()
 		round := func(n int) (asked bool) {
 			before, name := len(s.of(host)), fmt.Sprint("round", n)
@@ -213,7 +213,7 @@ func TestFailuresAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second, answer: func(string) protocol.Response { return code(protocol.Failed) }}
 		r := newRig(t, s, pages(host, 60)...)
-		r.o.NoRobots, r.o.ThreadsPerHost, r.o.MinDelay = true, 40, -1
+		r.o.Politeness.NoRobots, r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay = true, 40, -1
 		r.run(seg)
 		if h := hostOf(t, r, host); h.Stats.Failed != 40 || h.Stats.Failures != 5 || h.NextFetch.Sub(h.LastFetch) > time.Hour {
 			t.Errorf("%+v", h)
@@ -232,7 +232,7 @@ func TestClockThatWasAheadAndAHostThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", "x") }}
 		r := newRig(t, s, pages(host, 3)...)
-		r.o.NoRobots = true
+		r.o.Politeness.NoRobots = true
 		ahead := time.Now().Add(10 * 365 * 24 * time.Hour)
 		err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
 			return &hostdb.Host{Stats: hostdb.Stats{Failures: 90}, LastFetch: ahead, NextFetch: ahead.Add(720 * time.Hour)}, nil

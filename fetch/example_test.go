@@ -32,11 +32,11 @@ func Example() {
 
 	name := list.Segments[0]
 	report, err := fetch.Run(ctx, db.Segments(), name, fetch.Options{
-		Protocol: web.Protocol(),
-		Hosts:    db.Hosts(),
-		Robots:   &robots.Cache{Protocol: web.Protocol(), Hosts: db.Hosts(), Product: "example"},
-		Parser:   htmlparse.Mux(nil),
-		Delay:    -1, // the web is ours
+		Protocol:   web.Protocol(),
+		Hosts:      db.Hosts(),
+		Robots:     &robots.Cache{Protocol: web.Protocol(), Hosts: db.Hosts(), Product: "example"},
+		Parser:     htmlparse.Mux(nil),
+		Politeness: fetch.Politeness{Delay: -1}, // the web is ours
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -24,7 +24,7 @@ func TestALargeHostIsNotLast(t *testing.T) {
 			}
 			s := &site{latency: time.Second}
 			r := newRig(t, s, urls...)
-			r.o.NoRobots, r.o.Threads, r.o.SpareThreads, r.o.QueueDepth = true, 10, -1, depth
+			r.o.Politeness.NoRobots, r.o.Threads, r.o.SpareThreads, r.o.Limits.QueueDepth = true, 10, -1, depth
 			began := time.Now()
 			if rep := r.run(seg); rep.Visits[protocol.Success] != len(urls) {
 				t.Errorf("%v", rep.Visits)
@@ -55,7 +55,7 @@ func TestASmallHostIsNotLast(t *testing.T) {
 		urls = append(urls, "http://small.test/")
 		s := &site{latency: time.Second}
 		r := newRig(t, s, urls...)
-		r.o.NoRobots, r.o.Threads, r.o.SpareThreads = true, 2, -1
+		r.o.Politeness.NoRobots, r.o.Threads, r.o.SpareThreads = true, 2, -1
 		began := time.Now()
 		r.run(seg)
 		if at, took := s.of("small.test")[0].begin.Sub(began), time.Since(began); at > took/2 {

@@ -102,8 +102,8 @@ func (f *feed) over() bool { return f.done && f.left == 0 }
 func (l *loop) feed() (again time.Time, err error) {
 	f := l.list
 	depth := max(l.o.Threads*50, 10_000)
-	if l.o.QueueDepth > 0 {
-		depth = l.o.Threads * min(l.o.QueueDepth, math.MaxInt/l.o.Threads)
+	if l.o.Limits.QueueDepth > 0 {
+		depth = l.o.Threads * min(l.o.Limits.QueueDepth, math.MaxInt/l.o.Threads)
 	}
 	now := time.Now()
 	if f.done && f.left > 0 && (l.q.hungry || l.q.items == 0) {

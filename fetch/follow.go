@@ -64,14 +64,14 @@ type beyond struct {
 // links it follows.
 func (l *loop) openBeyond(ctx context.Context, w *output) error {
 	if l.o.Parser == nil {
-		l.o.FollowDepth = 0
+		l.o.Following.Depth = 0
 	}
 	normalize := l.o.NormalizeList && l.o.Rules != nil
-	if l.o.FollowDepth <= 0 && !normalize {
+	if l.o.Following.Depth <= 0 && !normalize {
 		return nil
 	}
 	b := &l.beyond
-	b.places, b.depth = map[pageID]place{}, l.o.FollowDepth
+	b.places, b.depth = map[pageID]place{}, l.o.Following.Depth
 	var spellings []string
 	for d, err := range segment.Records[crawldb.Datum](ctx, l.segments, l.name) {
 		if err != nil {
@@ -87,7 +87,7 @@ func (l *loop) openBeyond(ctx context.Context, w *output) error {
 			continue
 		}
 		url, err := l.spelled(d.URL)
-		if err == nil && url != d.URL && (l.lists == nil || l.o.By.Key(url) == l.o.By.Key(d.URL)) {
+		if err == nil && url != d.URL && (l.lists == nil || l.o.Politeness.By.Key(url) == l.o.Politeness.By.Key(d.URL)) {
 			spellings = append(spellings, url)
 		}
 	}
@@ -110,7 +110,7 @@ func (l *loop) visitBeyond(url string, from item) {
 	if l.seen.has(url) || l.limits.left != nil {
 		return
 	}
-	if l.o.By.Key(url) != l.o.By.Key(from.URL) {
+	if l.o.Politeness.By.Key(url) != l.o.Politeness.By.Key(from.URL) {
 		from.delay = 0 // which the list requests
 	}
 	from.Datum = crawldb.Datum{URL: url, Status: crawldb.Unfetched}
@@ -125,7 +125,7 @@ func (l *loop) goTo(it item) bool {
 	if h != nil && h.over != nil {
 		return false
 	}
-	if d, ok := l.delays[l.o.By.Key(it.URL)]; ok {
+	if d, ok := l.delays[l.o.Politeness.By.Key(it.URL)]; ok {
 		it.delay = d
 	}
 	l.q.add(name, it)
@@ -141,7 +141,7 @@ func (l *loop) asksFor(url string, delay time.Duration) {
 	if l.delays == nil {
 		l.delays = map[string]time.Duration{}
 	}
-	if key := l.o.By.Key(url); l.delays[key] == 0 {
+	if key := l.o.Politeness.By.Key(url); l.delays[key] == 0 {
 		l.delays[key] = delay
 	}
 }
@@ -153,15 +153,15 @@ func (l *loop) toFollow(p *segment.Parse) (links []string) {
 	if p == nil || p.Signature == nil || p.Sitemap { // not read, or not a page
 		return nil
 	}
-	host, queue := hostdb.ByHost.Key(p.URL), l.o.By.Key(p.URL)
+	host, queue := hostdb.ByHost.Key(p.URL), l.o.Politeness.By.Key(p.URL)
 	for _, to := range p.Links {
 		switch at, known := l.beyond.places[idOf(to.URL)]; {
 		case ofSitemap(&to):
 		case known && at.depth == 0, slices.Contains(links, to.URL):
-		case !l.o.FollowExternal && hostdb.ByHost.Key(to.URL) != host:
-		case l.lists != nil && l.o.By.Key(to.URL) != queue:
+		case !l.o.Following.External && hostdb.ByHost.Key(to.URL) != host:
+		case l.lists != nil && l.o.Politeness.By.Key(to.URL) != queue:
 		default:
-			if links = append(links, to.URL); len(links) == l.o.FollowLinks {
+			if links = append(links, to.URL); len(links) == l.o.Following.MaxLinks {
 				return links
 			}
 		}

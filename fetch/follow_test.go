@@ -129,7 +129,7 @@ func TestFollow(t *testing.T) {
 					s.slow[url] = time.Duration(lag.IntN(9000)) * time.Millisecond
 				}
 				r := newRig(t, s, list...)
-				r.o.FollowDepth, r.o.FollowLinks, r.o.FollowExternal = c.depth, c.links, c.external
+				r.o.Following.Depth, r.o.Following.MaxLinks, r.o.Following.External = c.depth, c.links, c.external
 				r.o.Threads = []int{1, 2, 5, 50}[seed]
 				var last fetch.Progress
 				r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { last = p }
@@ -171,7 +171,7 @@ func TestFollowSurvivesKills(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond, answer: g.answer}
 			r := newRig(t, s, list...)
-			r.o.Delay, r.o.FollowDepth, r.o.FollowExternal = time.Second, 3, true
+			r.o.Politeness.Delay, r.o.Following.Depth, r.o.Following.External = time.Second, 3, true
 			for left := n; ; left += 5 {
 				r.renew()
 				calls := left
@@ -202,7 +202,7 @@ func TestFollowInLists(t *testing.T) {
 		s := &site{answer: g.answer}
 		r := newRig(t, s)
 		r.spread("lists", 2, list...)
-		r.o.FollowDepth, r.o.FollowExternal = 2, true
+		r.o.Following.Depth, r.o.Following.External = 2, true
 		for _, i := range []int{1, 0} {
 			r.o.Lists = []int{i}
 			r.run("lists")
@@ -228,7 +228,7 @@ func TestFollowIsPolite(t *testing.T) {
 			return body("text/html", "x")
 		}}
 		r := newRig(t, s, "http://"+host+"/")
-		r.o.FollowDepth, r.o.FollowLinks, r.o.FollowExternal, r.o.MaxFailures = 9, 99, true, 2
+		r.o.Following.Depth, r.o.Following.MaxLinks, r.o.Following.External, r.o.Politeness.MaxFailures = 9, 99, true, 2
 		r.o.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{&urlfilter.Basic{}}, Filters: []urlfilter.Filter{without("rejected")}}
 		r.o.Protocol = busyRobots{s}
 		r.renew()
@@ -268,7 +268,7 @@ func TestFollowEnds(t *testing.T) {
 	list := g.some(5)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{answer: g.answer}, list...)
-		r.o.FollowDepth, r.o.TimeLimit = 40, time.Minute
+		r.o.Following.Depth, r.o.Limits.TimeLimit = 40, time.Minute
 		began := time.Now()
 		if rep := r.run(seg); rep.TimedOut != 0 || rep.Followed == 0 || time.Since(began) > time.Minute {
 			t.Errorf("%+v after %v", rep, time.Since(began))
@@ -276,7 +276,7 @@ func TestFollowEnds(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{answer: g.answer}, list...)
-		r.o.FollowDepth, r.o.Parser = 40, nil
+		r.o.Following.Depth, r.o.Parser = 40, nil
 		if rep := r.run(seg); rep.Followed != 0 || rep.Visited() != 5 {
 			t.Errorf("%+v", rep)
 		}
@@ -300,7 +300,7 @@ func TestFollowedPagesAreFolded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.o.FollowDepth = 1
+		r.o.Following.Depth = 1
 		if rep := r.run("s2"); rep.Followed != 3 {
 			t.Errorf("%+v", rep)
 		}

@@ -72,7 +72,7 @@ func TestGoroutinesAreThoseOfTheWorkers(t *testing.T) {
 			r.renew()
 			// The pause is longer than the first visits to all hosts take together, so that
 			// these wait for the next ones at the same time.
-			r.o.Threads, r.o.SpareThreads, r.o.Delay = c.threads, -1, 10*time.Minute
+			r.o.Threads, r.o.SpareThreads, r.o.Politeness.Delay = c.threads, -1, 10*time.Minute
 			waiting := 0
 			r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { waiting = max(waiting, p.Hosts) }
 			before := goroutines() // or more: those of the test before may be ending

@@ -86,7 +86,7 @@ func (h *hops) met(v *visited) {
 // nextHops queues the targets of visited pages, and reports whether there are any.
 func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 	h := l.hops
-	for h != nil && l.limits.left == nil && h.level < l.o.MaxRedirects && len(h.to) > 0 && !more {
+	for h != nil && l.limits.left == nil && h.level < l.o.Following.MaxRedirects && len(h.to) > 0 && !more {
 		from := h.now
 		if h.level == 0 {
 			for f, to := range h.to {
@@ -274,14 +274,14 @@ func (r reader) follow(v *visited, from *crawldb.Datum, location string) (scorin
 	case !ok:
 		v.redirects.Rejected++
 		notes = append(notes, "the rules reject where it leads")
-	case r.o.MaxRedirects <= 0:
+	case r.o.Following.MaxRedirects <= 0:
 	case v.hop != nil && slices.Contains(v.hop.chain, target):
 		v.redirects.Loops++
 		notes = append(notes, "a loop: leads back to a page on the way")
-	case v.visit.Hops >= r.o.MaxRedirects:
+	case v.visit.Hops >= r.o.Following.MaxRedirects:
 		v.redirects.Limit++
 		notes = append(notes, "one redirect too many")
-		ok = !r.o.SkipExceeded
+		ok = !r.o.Following.SkipExceeded
 	}
 	if len(notes) > 0 && !r.stage && v.visit.Outcome.Code.Redirect() {
 		v.visit.Outcome.Reason = strings.Join(notes, "; ")

@@ -92,9 +92,9 @@ func TestRedirectsAreFollowedAtOnce(t *testing.T) {
 			want: map[string]trail{a: {code: mv}, b: {code: mv}, c: {ok, 1, a, ""}, d: {mv, 1, b, ""}}},
 		{name: "rejected", to: map[string]string{a: b, b: c}, filter: "-c.test\n+.", max: 5, links: []string{b}, counts: fetch.Redirects{Followed: 1, Rejected: 1},
 			want: map[string]trail{a: {code: mv}, b: {mv, 1, a, "the rules reject where it leads"}}},
-		{name: "external", to: map[string]string{a: a + "2", a + "2": b}, edit: func(o *fetch.Options) { o.IgnoreExternal = true }, max: 5, links: []string{a + "2"}, counts: fetch.Redirects{Followed: 1, Rejected: 1},
+		{name: "external", to: map[string]string{a: a + "2", a + "2": b}, edit: func(o *fetch.Options) { o.Links.IgnoreExternal = true }, max: 5, links: []string{a + "2"}, counts: fetch.Redirects{Followed: 1, Rejected: 1},
 			want: map[string]trail{a: {code: mv}, a + "2": {mv, 1, a, "the rules reject where it leads"}}},
-		{name: "external, but for redirects", to: map[string]string{a: b}, edit: func(o *fetch.Options) { o.IgnoreExternal, o.ExemptRedirects = true, true }, max: 5, links: []string{b}, counts: fetch.Redirects{Followed: 1},
+		{name: "external, but for redirects", to: map[string]string{a: b}, edit: func(o *fetch.Options) { o.Links.IgnoreExternal, o.Following.ExemptRedirects = true, true }, max: 5, links: []string{b}, counts: fetch.Redirects{Followed: 1},
 			want: map[string]trail{a: {code: mv}, b: {ok, 1, a, ""}}},
 		{name: "too long", to: map[string]string{a: b + strings.Repeat("x", 5000)}, max: 5, counts: fetch.Redirects{Rejected: 1},
 			want: map[string]trail{a: {mv, 0, "", "the rules reject where it leads"}}},
@@ -109,7 +109,7 @@ func TestRedirectsAreFollowedAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second, robots: test.robots, answer: leading(test.to)}
 				r := newRig(t, s, append(test.list, []string{a}[len(test.list)/2:]...)...)
-				r.o.MaxRedirects, r.o.SkipExceeded = test.max, test.skip
+				r.o.Following.MaxRedirects, r.o.Following.SkipExceeded = test.max, test.skip
 				if test.filter != "" {
 					f, err := urlfilter.ParseRegex(strings.NewReader(test.filter))
 					if err != nil {
@@ -156,7 +156,7 @@ func TestRedirectToAHostThatMustWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: leading(map[string]string{"http://a.test/": "http://b.test/"})}
 			r := newRig(t, s, "http://a.test/")
-			r.o.MaxRedirects = 3
+			r.o.Following.MaxRedirects = 3
 			if broken {
 				r.o.Protocol = failingRobots{s, "http://b.test/robots.txt"}
 				r.renew()
@@ -190,7 +190,7 @@ func TestRedirectsEndWithTheTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second, answer: leading(map[string]string{"http://a.test/": "http://a.test/2", "http://a.test/2": "http://a.test/3"})}
 		r := newRig(t, s, "http://a.test/")
-		r.o.MaxRedirects, r.o.TimeLimit = 3, 10*time.Second
+		r.o.Following.MaxRedirects, r.o.Limits.TimeLimit = 3, 10*time.Second
 		if rep := r.run(seg); rep.TimedOut != 0 || rep.Redirects.Followed != 0 || len(r.visits(seg)) != 1 {
 			t.Errorf("%+v", rep)
 		}
@@ -258,7 +258,7 @@ func TestRedirectWebs(t *testing.T) {
 					listed = append(listed, crawldb.Datum{URL: u, Status: crawldb.Unfetched, Score: float32(i + 1)})
 				}
 				r.relist(listed)
-				r.o.Threads, r.o.MaxRedirects = run.threads, limit
+				r.o.Threads, r.o.Following.MaxRedirects = run.threads, limit
 				r.o.Scoring = scoring.Chain{scoring.OPIC{}, scoring.Depth{}}
 				parser := r.o.Parser
 				if run.later {
@@ -346,7 +346,7 @@ func TestRedirectsInLists(t *testing.T) {
 		s := &site{answer: leading(to)}
 		r := newRig(t, s)
 		r.spread("lists", 2, list...)
-		r.o.MaxRedirects = 9
+		r.o.Following.MaxRedirects = 9
 		for _, i := range []int{1, 0} {
 			r.o.Lists = []int{i}
 			r.run("lists")
@@ -371,7 +371,7 @@ func TestRedirectsAreFolded(t *testing.T) {
 			const a, b, c, old = "http://a.test/", "http://b.test/", "http://c.test/", "http://old.test/"
 			r := newRig(t, &site{answer: leading(map[string]string{a: b, b: c, "http://d.test/": old, "http://e.test/": old})})
 			opic := scoring.OPIC{NutchCompat: compat}
-			r.o.Scoring, r.o.MaxRedirects, r.o.NutchCompat = opic, 5, compat
+			r.o.Scoring, r.o.Following.MaxRedirects, r.o.NutchCompat = opic, 5, compat
 			now := time.Now().UTC()
 			record := func(u string) crawldb.Datum {
 				d := crawldb.Datum{URL: u, Status: crawldb.Unfetched, Score: 1, FetchTime: now}

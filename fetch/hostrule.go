@@ -197,7 +197,7 @@ type HostRules struct {
 //
 // A rule is for one host; with a leading dot, for a domain and each host below it;
 // or with a star, for all that have no other rule. Of several, only the one with
-// the longest name applies. The name is that of the queue: with Options.By by
+// the longest name applies. The name is that of the queue: with Options.Politeness.By by
 // domain, domains have budgets, and by address, addresses. K, M and G stand for
 // 1024 bytes, 1024 K and 1024 M. Empty lines, anything after a #, and a byte order
 // mark are ignored. An error names the line, and the file if r has a name.

@@ -165,7 +165,7 @@ func TestBudget(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s)
 		urls := pages(host, 10)
-		r.o.HostRule = rules(t, host+" requests=4").Rule
+		r.o.Politeness.HostRule = rules(t, host+" requests=4").Rule
 		asked := func() int { return len(s.of(host)) }
 		day := time.Now()
 		for round, want := range []int{4, 4, 8, 12} { // with robots.txt once a day
@@ -210,7 +210,7 @@ func TestBudgetOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", strings.Repeat("x", 1000)) }}
 		r := newRig(t, s, pages(host, 10)...)
-		r.o.HostRule = rules(t, "* bytes=2500").Rule
+		r.o.Politeness.HostRule = rules(t, "* bytes=2500").Rule
 		rep := r.run(seg)
 		if rep.Visits[protocol.Success] != 3 || rep.Visits[protocol.Skipped] != 7 || hostOf(t, r, host).Spent.Bytes != 3000 {
 			t.Errorf("%v, %+v", rep.Visits, hostOf(t, r, host).Spent)
@@ -224,7 +224,7 @@ func TestBudgetAtMidnight(t *testing.T) {
 		time.Sleep(24*time.Hour - 2*time.Minute)
 		s := &site{}
 		r := newRig(t, s, pages(host, 10)...)
-		r.o.HostRule = rules(t, "* requests=6").Rule
+		r.o.Politeness.HostRule = rules(t, "* requests=6").Rule
 		midnight := time.Now().Add(2 * time.Minute)
 		rep := r.run(seg)
 		before := 0
@@ -244,8 +244,8 @@ func TestWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, "http://a.example.test/", "http://b.example.test/", "http://c.example.test/", "http://d.example.test/")
-		r.o.HostRule = rules(t, "a.example.test window=06:00-07:00 zone=Europe/Berlin\nb.example.test window=00:04-00:05\nc.example.test window=23:00-01:00\n").Rule
-		r.o.NoRobots = true
+		r.o.Politeness.HostRule = rules(t, "a.example.test window=06:00-07:00 zone=Europe/Berlin\nb.example.test window=00:04-00:05\nc.example.test window=23:00-01:00\n").Rule
+		r.o.Politeness.NoRobots = true
 		began := time.Now()
 		r.run(seg)
 		v := r.visits(seg)
@@ -258,7 +258,7 @@ func TestWindows(t *testing.T) {
 			}
 		}
 		// Together with a budget that is spent the later of the two holds.
-		r.o.HostRule = rules(t, "* requests=1 window=03:00-04:00").Rule
+		r.o.Politeness.HostRule = rules(t, "* requests=1 window=03:00-04:00").Rule
 		r.list("s2", "http://d.example.test/2")
 		r.run("s2")
 		if a := r.visits("s2")["http://d.example.test/2"].Outcome; a.RetryAfter.Round(time.Hour) != 27*time.Hour {
@@ -271,7 +271,7 @@ func TestWindows(t *testing.T) {
 func TestPutOffIsNotDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{})
-		r.o.HostRule = rules(t, "* window=22:00-23:00").Rule
+		r.o.Politeness.HostRule = rules(t, "* window=22:00-23:00").Rule
 		r.lease("s2", time.Now(), pages(host, 50)...)
 		r.run("s2")
 		if _, err := update.Run(t.Context(), r.db.Crawl(), r.db.Segments(), "s2", update.Options{}); err != nil {
@@ -294,7 +294,7 @@ func TestClosed(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, "http://a.example.test/", "http://b.example.test/")
 		closed := true
-		r.o.HostRule = func(queue string) fetch.HostRule {
+		r.o.Politeness.HostRule = func(queue string) fetch.HostRule {
 			return fetch.HostRule{Closed: closed && queue == "a.example.test", Requests: 1000}
 		}
 		r.run(seg)

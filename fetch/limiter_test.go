@@ -39,7 +39,7 @@ func TestLimitOfRequests(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond}
 			r := newRig(t, s, hosts(150, "a")...)
 			r.list("s2", hosts(150, "b")...)
-			r.o.Limiter, r.o.NoRobots = &fetch.Limiter{Requests: c.rate}, !c.robots
+			r.o.Politeness.Limiter, r.o.Politeness.NoRobots = &fetch.Limiter{Requests: c.rate}, !c.robots
 			began := time.Now()
 			var wg sync.WaitGroup
 			for _, name := range []string{seg, "s2"} {
@@ -67,7 +67,7 @@ func TestLimitIsForRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nDisallow: /\n"}
 		r := newRig(t, s, pages(host, 500)...)
-		r.o.Limiter = &fetch.Limiter{Requests: 1, Bytes: 1}
+		r.o.Politeness.Limiter = &fetch.Limiter{Requests: 1, Bytes: 1}
 		began := time.Now()
 		if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 500 || time.Since(began) > 10*time.Second {
 			t.Errorf("%v in %v", rep.Visits, time.Since(began))
@@ -81,8 +81,8 @@ func TestLimitOfBytes(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond}
 			s.answer = func(string) protocol.Response { return body("text/html", strings.Repeat("x", size)) }
 			r := newRig(t, s, hosts(400, "a")...)
-			r.o.NoRobots, r.o.Parser = true, nil
-			r.o.Limiter = &fetch.Limiter{Bytes: 100_000}
+			r.o.Politeness.NoRobots, r.o.Parser = true, nil
+			r.o.Politeness.Limiter = &fetch.Limiter{Bytes: 100_000}
 			began := time.Now()
 			r.run(seg)
 			asks := s.of("")
@@ -105,7 +105,7 @@ func TestLimitBesideASlowHost(t *testing.T) {
 		urls := slices.Concat(pages(host, 5), hosts(20, ""))
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/2": 3 * time.Minute}}
 		r := newRig(t, s, urls...)
-		r.o.Limiter = &fetch.Limiter{Requests: 2, Bytes: 1000}
+		r.o.Politeness.Limiter = &fetch.Limiter{Requests: 2, Bytes: 1000}
 		if rep := r.run(seg); rep.Visits[protocol.Success] != 25 {
 			t.Errorf("%v", rep.Visits)
 		}
@@ -117,7 +117,7 @@ func TestLimitOfHostsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, pages(host, 3)...)
-		r.o.Limiter, r.o.NoRobots, r.o.Delay = &fetch.Limiter{Requests: 0.25}, true, 5*time.Second
+		r.o.Politeness.Limiter, r.o.Politeness.NoRobots, r.o.Politeness.Delay = &fetch.Limiter{Requests: 0.25}, true, 5*time.Second
 		r.run(seg)
 		asks := s.of("")
 		for i := 1; i < len(asks); i++ {

@@ -16,11 +16,11 @@ type limits struct {
 }
 
 func newLimits(o *Options) (m limits) {
-	if o.TimeLimit > 0 {
-		m.deadline = time.Now().Add(o.TimeLimit)
+	if o.Limits.TimeLimit > 0 {
+		m.deadline = time.Now().Add(o.Limits.TimeLimit)
 	}
-	if o.MinRate > 0 {
-		m.next = time.Now().Add(max(o.SlowAfter, 0))
+	if o.Limits.MinRate > 0 {
+		m.next = time.Now().Add(max(o.Limits.MinRateAfter, 0))
 	}
 	return m
 }
@@ -35,10 +35,10 @@ func (l *loop) limit(wake *time.Time) (hit bool) {
 		return false
 	case !m.deadline.IsZero() && !now.Before(m.deadline):
 		m.left = &l.report.TimedOut
-		l.o.Logger.Warn("fetch: time limit reached", "limit", l.o.TimeLimit)
+		l.o.Logger.Warn("fetch: time limit reached", "limit", l.o.Limits.TimeLimit)
 	case m.tooSlow(now, &l.o):
 		m.left = &l.report.TooSlow
-		l.o.Logger.Warn("fetch: ended because it is too slow", "least", l.o.MinRate, "seconds", l.o.SlowSeconds)
+		l.o.Logger.Warn("fetch: ended because it is too slow", "least", l.o.Limits.MinRate, "seconds", l.o.Limits.MinRateSeconds)
 	default:
 		for _, at := range [...]time.Time{m.deadline, m.next} {
 			if !at.IsZero() && (wake.IsZero() || at.Before(*wake)) {
@@ -57,12 +57,12 @@ func (m *limits) tooSlow(now time.Time, o *Options) bool {
 		return false
 	}
 	if !m.sampled.IsZero() {
-		if float64(m.visits-m.sample) < o.MinRate*now.Sub(m.sampled).Seconds() {
+		if float64(m.visits-m.sample) < o.Limits.MinRate*now.Sub(m.sampled).Seconds() {
 			m.slow++
 		} else {
 			m.slow = 0
 		}
 	}
 	m.sampled, m.sample, m.next = now, m.visits, now.Add(time.Second)
-	return m.slow >= o.SlowSeconds
+	return m.slow >= o.Limits.MinRateSeconds
 }

@@ -34,7 +34,7 @@ func TestTimeLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
 				r := newRig(t, s, pages(host, 9)...)
-				r.o.TimeLimit = c.limit
+				r.o.Limits.TimeLimit = c.limit
 				began := time.Now()
 				rep := r.run(seg)
 				if took := time.Since(began); took != c.took {
@@ -66,7 +66,7 @@ func TestTimeLimitLosesNothing(t *testing.T) {
 		urls := pages(host, 9)
 		due := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
 		r.lease("s2", due, urls...)
-		r.o.TimeLimit = 20 * time.Second
+		r.o.Limits.TimeLimit = 20 * time.Second
 		r.run("s2")
 		rep, err := update.Run(t.Context(), r.db.Crawl(), r.db.Segments(), "s2", update.Options{})
 		if err != nil || rep.Visits != 3 || rep.Unvisited != 6 {
@@ -109,7 +109,7 @@ func TestTimeLimitBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second}
 		r := newRig(t, s, pages(host, 9)...)
-		r.o.TimeLimit = 20 * time.Second
+		r.o.Limits.TimeLimit = 20 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
 		defer cancel()
 		if _, err := fetch.Run(ctx, r.db.Segments(), seg, r.o); err == nil {
@@ -132,7 +132,7 @@ func TestTimeLimitEmptiesAllQueues(t *testing.T) {
 		}
 		s := &site{latency: time.Second}
 		r := newRig(t, s, urls...)
-		r.o.Threads, r.o.TimeLimit, r.o.QueueDepth = 10, 30*time.Second, 5
+		r.o.Threads, r.o.Limits.TimeLimit, r.o.Limits.QueueDepth = 10, 30*time.Second, 5
 		rep := r.run(seg)
 		if rep.Listed != len(urls) || rep.Visited()+rep.TimedOut != len(urls) || rep.Visited() == 0 || rep.Robots == 0 {
 			t.Errorf("%d listed, %d visits, %d robots.txt, %d left", rep.Listed, rep.Visited(), rep.Robots, rep.TimedOut)
@@ -167,7 +167,7 @@ func TestMinRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second, slow: map[string]time.Duration{"http://" + host + "/robots.txt": 1500 * time.Millisecond}}
 				r := newRig(t, s, urls...)
-				r.o.MinRate, r.o.SlowSeconds, r.o.SlowAfter = c.rate, c.seconds, c.after
+				r.o.Limits.MinRate, r.o.Limits.MinRateSeconds, r.o.Limits.MinRateAfter = c.rate, c.seconds, c.after
 				began := time.Now()
 				rep := r.run(seg)
 				if took := time.Since(began); took != c.took || rep.TooSlow != c.left || rep.Visited() != 140-c.left {
@@ -203,7 +203,7 @@ func TestQueueDepth(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
 				r := newRig(t, s, urls...)
-				r.o.Threads, r.o.QueueDepth = 2, c.depth
+				r.o.Threads, r.o.Limits.QueueDepth = 2, c.depth
 				began := time.Now()
 				rep := r.run(seg)
 				if got := s.of("b.example.test")[0].begin.Sub(began); got != c.want {

@@ -120,7 +120,7 @@ func TestLinks(t *testing.T) {
 				r.o.Rules = &urlfilter.Rules{Filters: []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool {
 					return !strings.HasPrefix(u, "mailto:") && (name != "filtered" || !strings.HasSuffix(u, "/x") && u != "http://a.example.test/target")
 				})}}
-				r.o.IgnoreExternal = name == "internal"
+				r.o.Links.IgnoreExternal = name == "internal"
 				rep := r.run(seg)
 				parses := r.parses(seg)
 				links := 0
@@ -243,7 +243,7 @@ func TestValidatorsAreSentOnlyForContentThatIsKnown(t *testing.T) {
 		}
 		sent := map[string]string{}
 		r.o.Threads = 1
-		r.o.MaxBytes = 77
+		r.o.Limits.MaxBytes = 77
 		r.o.Protocol = protocolFunc(func(ctx context.Context, q protocol.Request) (protocol.Response, error) {
 			if !strings.HasSuffix(q.URL, "robots.txt") {
 				sent[q.URL] = fmt.Sprint(q.ETag, q.LastModified, q.MaxBytes)

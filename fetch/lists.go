@@ -71,8 +71,8 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 			ls.mine[i] = true
 		}
 	}
-	if len(ls.mine) < ls.n && o.By == hostdb.ByDomain && turn.By != hostdb.ByDomain {
-		return nil, fmt.Errorf("fetch: queues %v would be shared by lists made %v", o.By, turn.By)
+	if len(ls.mine) < ls.n && o.Politeness.By == hostdb.ByDomain && turn.By != hostdb.ByDomain {
+		return nil, fmt.Errorf("fetch: queues %v would be shared by lists made %v", o.Politeness.By, turn.By)
 	}
 	whole, err := s.Stat(ctx, name, segment.FetchPart)
 	if err != nil && !errors.Is(err, segment.ErrNotFound) {

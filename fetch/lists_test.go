@@ -110,7 +110,7 @@ func TestListsAtOnce(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond}
 			r := newRig(t, s)
 			r.turns(listed, byDigit(3), threeHosts(20)...)
-			r.o.Delay = time.Second
+			r.o.Politeness.Delay = time.Second
 			var wg sync.WaitGroup
 			for _, lists := range runs {
 				o := r.o
@@ -164,7 +164,7 @@ func TestListsByDomainOrAddressAtOnce(t *testing.T) {
 			r.turns(listed, func(url string) segment.Turn {
 				return segment.Turn{List: int(url[len("http://a.d")]-'0') % 2, Lists: 2, By: c.made}
 			}, urls...)
-			r.o.Delay, r.o.By = time.Second, c.by
+			r.o.Politeness.Delay, r.o.Politeness.By = time.Second, c.by
 			var wg sync.WaitGroup
 			for list := range 2 {
 				o := r.o
@@ -206,7 +206,7 @@ func TestListsOnDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRig(t, &site{})
-		r.o.Delay = -1
+		r.o.Politeness.Delay = -1
 		r.turns(listed, byDigit(2), threeHosts(30)...)
 		w, err := segment.NewWriter[crawldb.Datum](t.Context(), s, listed, 0)
 		if err != nil {
@@ -317,7 +317,7 @@ func TestListsWithAndWithoutParser(t *testing.T) {
 	for _, without := range [][]int{{0}, {1}, {0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, &site{})
-			r.o.Delay = -1
+			r.o.Politeness.Delay = -1
 			r.turns(listed, byDigit(2), threeHosts(3)...)
 			with := r.o.Parser
 			for i := range 2 {
@@ -345,7 +345,7 @@ func TestListsWithAndWithoutParser(t *testing.T) {
 func TestInvalidLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second})
-		r.o.Delay = -1
+		r.o.Politeness.Delay = -1
 		r.turns(listed, byDigit(3), threeHosts(2)...)
 		fails := func(text string) {
 			t.Helper()
@@ -357,9 +357,9 @@ func TestInvalidLists(t *testing.T) {
 		fails("no list 3; the segment has 3")
 		r.o.Lists = []int{-1}
 		fails("no list -1")
-		r.o.Lists, r.o.By = []int{0}, hostdb.ByDomain
+		r.o.Lists, r.o.Politeness.By = []int{0}, hostdb.ByDomain
 		fails("queues byDomain would be shared by lists made byHost")
-		r.o.By = hostdb.ByHost
+		r.o.Politeness.By = hostdb.ByHost
 
 		// Somebody else is at the list.
 		o := r.o
@@ -393,7 +393,7 @@ func TestInvalidLists(t *testing.T) {
 		}
 	})
 	r := newRig(t, &site{})
-	r.o.Delay, r.o.Lists = -1, []int{0}
+	r.o.Politeness.Delay, r.o.Lists = -1, []int{0}
 	r.list(listed, threeHosts(1)...) // one list, which is list 0
 	if rep := r.run(listed); rep.Visited() != 3 {
 		t.Errorf("%+v", rep)
@@ -412,7 +412,7 @@ func TestDelayOfTheList(t *testing.T) {
 				urls = append(urls, fmt.Sprintf("http://h%d.example.test/%d", h, i))
 			}
 		}
-		r.o.Delay = time.Second
+		r.o.Politeness.Delay = time.Second
 		r.turns(listed, func(url string) segment.Turn {
 			switch url[len("http://h")] {
 			case '0':

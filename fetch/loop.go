@@ -147,19 +147,19 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 }
 
 func newLoop(segments segment.Store, name string, o Options) *loop {
-	pause := o.Delay
-	if o.ThreadsPerHost > 1 {
-		pause = o.MinDelay
+	pause := o.Politeness.Delay
+	if o.Politeness.ThreadsPerHost > 1 {
+		pause = o.Politeness.MinDelay
 	}
 	l := &loop{o: o, given: o, segments: segments, name: name,
-		q:        newQueues(o.ThreadsPerHost, pause, time.Now()),
+		q:        newQueues(o.Politeness.ThreadsPerHost, pause, time.Now()),
 		groupAge: firstGroupAge,
 		lanes:    lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
 		report:   Report{Visits: map[protocol.Code]int{}},
 		groups:   make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
 		limits: newLimits(&o),
 	}
-	if o.MaxRedirects > 0 {
+	if o.Following.MaxRedirects > 0 {
 		l.hops = &hops{to: map[string]led{}, via: map[string]string{}}
 	}
 	return l
@@ -324,14 +324,14 @@ func sooner(t *time.Time, other time.Time) {
 func (l *loop) nextJob(wake *time.Time) (j job, ok bool) {
 	now := time.Now()
 	sooner(wake, l.lanes.age(now))
-	g, at := l.o.Limiter.begin(now)
+	g, at := l.o.Politeness.Limiter.begin(now)
 	if !at.IsZero() {
 		sooner(wake, at)
 		return job{}, false
 	}
 	h, it, at := l.q.next(now, l.lanes.open())
 	if h == nil {
-		l.o.Limiter.end(g, false, 0, now)
+		l.o.Politeness.Limiter.end(g, false, 0, now)
 		sooner(wake, at)
 		return job{}, false
 	}
@@ -348,7 +348,7 @@ func (l *loop) take(r *result) error {
 		l.report.Robots++
 	}
 	if !r.after {
-		l.o.Limiter.end(r.grant, r.made, r.bytes, time.Now())
+		l.o.Politeness.Limiter.end(r.grant, r.made, r.bytes, time.Now())
 		if (r.addr != "" || r.lost != "") && l.limits.left == nil {
 			l.resolved(r)
 		} else {
@@ -430,12 +430,12 @@ type verdict struct {
 func (l *loop) skip(h *host, r *result) {
 	v := r.why
 	switch wait := time.Until(r.at); {
-	case l.o.MaxFailures > 0 && r.failures >= int64(l.o.MaxFailures):
+	case l.o.Politeness.MaxFailures > 0 && r.failures >= int64(l.o.Politeness.MaxFailures):
 		// In whole hours, like the pause, so that the result does not depend on how
 		// soon after the failure this is.
 		down := (wait + time.Hour - 1).Truncate(time.Hour)
 		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, forGood: l.o.forGood(r.failures), cause: hostFails}
-	case wait <= max(l.o.MaxWait, r.pause+time.Millisecond):
+	case wait <= max(l.o.Politeness.MaxWait, r.pause+time.Millisecond):
 		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
 			l.o.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.at)
 		}
@@ -484,7 +484,7 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 		return l.unasked(job{it: it}, v.code, v.reason)
 	}
 	var s *visited
-	if v.forGood && !it.LastFetch.After(l.o.Now().Add(-l.o.GoneAfter)) {
+	if v.forGood && !it.LastFetch.After(l.o.Now().Add(-l.o.Politeness.GoneAfter)) {
 		s = l.unasked(job{it: it}, protocol.Refused, "host: has been down for long")
 	} else {
 		s = l.notAsked(it, protocol.Skipped, v.reason)

@@ -74,7 +74,7 @@ func benchLongList(b *testing.B, urls, hosts int) {
 	}
 	var known memstore.Hosts
 	before := heap()
-	o := fetch.Options{Protocol: notFound{}, Hosts: &known, Delay: -1}
+	o := fetch.Options{Protocol: notFound{}, Hosts: &known, Politeness: fetch.Politeness{Delay: -1}}
 	run := func(at int, tell func(heap float64)) {
 		ctx, stop := context.WithCancel(b.Context())
 		defer stop()

@@ -63,7 +63,7 @@ func (m *mix) anyURL(n int) string {
 func (m *mix) addr(host string) string { return fmt.Sprintf("192.0.2.%d", m.hash(host)%m.ips) }
 
 func (m *mix) queue(host string) string {
-	switch m.o.By {
+	switch m.o.Politeness.By {
 	case hostdb.ByDomain:
 		return host[strings.Index(host, ".")+1:]
 	case hostdb.ByIP:
@@ -186,31 +186,31 @@ func newMix(t *testing.T, seed uint64) *mix {
 	m.ips = 1 + rnd.IntN(m.hosts)
 	maybe := func(n int) bool { return rnd.IntN(n) == 0 }
 	o := &m.o
-	o.Threads, o.ThreadsPerHost = 1+rnd.IntN(12), 1+rnd.IntN(3)
+	o.Threads, o.Politeness.ThreadsPerHost = 1+rnd.IntN(12), 1+rnd.IntN(3)
 	o.SpareThreads = rnd.IntN(3) - 1
-	o.Delay = time.Duration(500+rnd.IntN(3000)) * time.Millisecond
-	o.MinDelay = []time.Duration{0, -1, 300 * time.Millisecond}[rnd.IntN(3)]
-	o.By = []hostdb.By{hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP}[rnd.IntN(3)]
-	o.MaxRedirects, o.FollowDepth, o.FollowExternal = rnd.IntN(4), rnd.IntN(3), maybe(2)
-	o.MaxFailures = []int{-1, 0, 2}[rnd.IntN(3)]
-	o.MaxWait = []time.Duration{0, time.Second, time.Hour}[rnd.IntN(3)]
-	o.RobotsRetries, o.RobotsWait = rnd.IntN(3), time.Duration(rnd.IntN(100))*time.Second
-	o.NoRobots = maybe(8)
-	o.QueueDepth = []int{0, 1, 3, 10}[rnd.IntN(4)]
+	o.Politeness.Delay = time.Duration(500+rnd.IntN(3000)) * time.Millisecond
+	o.Politeness.MinDelay = []time.Duration{0, -1, 300 * time.Millisecond}[rnd.IntN(3)]
+	o.Politeness.By = []hostdb.By{hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP}[rnd.IntN(3)]
+	o.Following.MaxRedirects, o.Following.Depth, o.Following.External = rnd.IntN(4), rnd.IntN(3), maybe(2)
+	o.Politeness.MaxFailures = []int{-1, 0, 2}[rnd.IntN(3)]
+	o.Politeness.MaxWait = []time.Duration{0, time.Second, time.Hour}[rnd.IntN(3)]
+	o.Politeness.RobotsRetries, o.Politeness.RobotsWait = rnd.IntN(3), time.Duration(rnd.IntN(100))*time.Second
+	o.Politeness.NoRobots = maybe(8)
+	o.Limits.QueueDepth = []int{0, 1, 3, 10}[rnd.IntN(4)]
 	if maybe(3) {
-		o.Limiter = &fetch.Limiter{Requests: 0.5 + 5*rnd.Float64(), Bytes: float64(rnd.IntN(2) * 200)}
+		o.Politeness.Limiter = &fetch.Limiter{Requests: 0.5 + 5*rnd.Float64(), Bytes: float64(rnd.IntN(2) * 200)}
 	}
 	if maybe(3) {
 		rule := fetch.HostRule{Requests: int64(rnd.IntN(2) * 20)}
 		if maybe(2) {
 			rule.Windows = []fetch.Window{{From: 0, To: 3 * time.Minute}, {From: 5 * time.Minute, To: 23 * time.Hour}}
 		}
-		o.HostRule = func(string) fetch.HostRule { return rule }
+		o.Politeness.HostRule = func(string) fetch.HostRule { return rule }
 	}
 	if maybe(4) {
-		o.TimeLimit = time.Duration(5+rnd.IntN(200)) * time.Second
+		o.Limits.TimeLimit = time.Duration(5+rnd.IntN(200)) * time.Second
 	}
-	o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+	o.Politeness.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
 		time.Sleep(time.Duration(m.hash(host)%500) * time.Millisecond)
 		if m.hash("ip"+host)%10 == 0 {
 			return nil, errors.New("no such host")
@@ -231,7 +231,7 @@ func newMix(t *testing.T, seed uint64) *mix {
 	if maybe(2) {
 		for i := range m.hosts {
 			listed := slices.ContainsFunc(m.urls, func(u string) bool { return hostdb.ByHost.Key(u) == m.host(i) })
-			if maybe(2) && listed && o.By == hostdb.ByHost {
+			if maybe(2) && listed && o.Politeness.By == hostdb.ByHost {
 				m.delay[m.host(i)] = time.Duration(1+rnd.IntN(20)) * time.Second
 			}
 		}
@@ -290,7 +290,7 @@ func (m *mix) prove() {
 		for _, u := range m.urls {
 			if _, ok := visits[u]; ok {
 				n++
-			} else if m.o.TimeLimit == 0 {
+			} else if m.o.Limits.TimeLimit == 0 {
 				t.Errorf("%s was not visited", u)
 			}
 		}
@@ -330,8 +330,8 @@ func (m *mix) gaps() {
 				whole[s.url]++
 			}
 			var rule fetch.HostRule
-			if m.o.HostRule != nil {
-				rule = m.o.HostRule(q)
+			if m.o.Politeness.HostRule != nil {
+				rule = m.o.Politeness.HostRule(q)
 			}
 			day := s.begin.UTC().Truncate(24 * time.Hour)
 			if days[day]++; rule.Requests > 0 && days[day] > rule.Requests {
@@ -342,11 +342,11 @@ func (m *mix) gaps() {
 			}
 			under := 1
 			for _, b := range all[:i] {
-				pause := m.o.Delay
-				if m.o.ThreadsPerHost > 1 {
-					switch pause = m.o.MinDelay; {
+				pause := m.o.Politeness.Delay
+				if m.o.Politeness.ThreadsPerHost > 1 {
+					switch pause = m.o.Politeness.MinDelay; {
 					case pause == 0:
-						pause = m.o.Delay
+						pause = m.o.Politeness.Delay
 					case pause < 0:
 						pause = 0
 					}
@@ -358,20 +358,20 @@ func (m *mix) gaps() {
 				default: // robots.txt may lead there before the list says so
 					pause = min(d, pause)
 				}
-				if s.begin.Sub(b.begin) < pause && m.o.ThreadsPerHost > 1 && b.code != 0 {
+				if s.begin.Sub(b.begin) < pause && m.o.Politeness.ThreadsPerHost > 1 && b.code != 0 {
 					t.Fatalf("%v: %s begins %v after %s has begun, want %v", m, s.url, s.begin.Sub(b.begin), b.url, pause)
 				}
 				if b.end.After(s.begin) {
 					under++
 					continue
 				}
-				if b.end.Equal(s.begin) && m.o.ThreadsPerHost > 1 {
+				if b.end.Equal(s.begin) && m.o.Politeness.ThreadsPerHost > 1 {
 					continue
 				}
 				page := !strings.HasSuffix(b.url, ".txt")
 				if page && b.code != 0 {
 					pause = max(pause, b.after)
-					if m.kind(b.host) == 2 && !m.o.NoRobots && !m.robotsLater(all, b) {
+					if m.kind(b.host) == 2 && !m.o.Politeness.NoRobots && !m.robotsLater(all, b) {
 						pause = max(pause, 7*time.Second)
 					}
 				}
@@ -379,7 +379,7 @@ func (m *mix) gaps() {
 					t.Fatalf("%v: %s begins %v after %s has ended, want %v", m, s.url, gap, b.url, pause)
 				}
 			}
-			if under > m.o.ThreadsPerHost {
+			if under > m.o.Politeness.ThreadsPerHost {
 				t.Errorf("%s is one of %d", s.url, under)
 			}
 		}
@@ -398,5 +398,5 @@ func (m *mix) robotsLater(all []seen, b seen) bool {
 }
 
 func (m *mix) String() string {
-	return fmt.Sprintf("seed %d, %v, %d threads, %d a host, delay %v, MinDelay %v", m.seed, m.o.By, m.o.Threads, m.o.ThreadsPerHost, m.o.Delay, m.o.MinDelay)
+	return fmt.Sprintf("seed %d, %v, %d threads, %d a host, delay %v, MinDelay %v", m.seed, m.o.Politeness.By, m.o.Threads, m.o.Politeness.ThreadsPerHost, m.o.Politeness.Delay, m.o.Politeness.MinDelay)
 }

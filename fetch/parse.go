@@ -15,7 +15,7 @@ import (
 
 // Parse is the parse stage for a segment that was fetched without a parser: it
 // reads the contents and writes what a fetch that parses would have written.
-// It uses the options Parser, ParseTimeout, Signature, Rules, Scoring, Logger and
+// It uses the options Parser, Parsing, Signature, Rules, Scoring, Logger and
 // those that say which links are kept; Parser is required. It may be interrupted
 // and called again, as Run may. A segment that was already parsed is left alone.
 func Parse(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {

@@ -11,7 +11,7 @@ import (
 func TestParseMeta(t *testing.T) {
 	long := strings.Repeat("é", 1000)
 	p := &page.Parsed{Meta: []page.Property{{Name: "Description", Value: "first"}, {Name: "description", Value: "second"}, {Name: "author", Value: "me"}, {Name: "long", Value: long}}}
-	o := Options{ParseMeta: []string{"description", "keywords", "long"}}
+	o := Options{Parsing: Parsing{Meta: []string{"description", "keywords", "long"}}}
 	if got, want := o.reader().properties(p), crawldb.MetaOf("description", "first", "long", long[:1024]); got != want {
 		t.Errorf("got %q", got.Encoded())
 	}

@@ -37,7 +37,7 @@ func TestParseTimeout(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			r := newRig(t, &site{}, "http://a.example.test/partial", "http://b.example.test/fails", "http://c.example.test/deaf", "http://d.example.test/quick")
-			r.o.Parser, r.o.ParseTimeout, r.o.NoRobots = p, limit, true
+			r.o.Parser, r.o.Parsing.Timeout, r.o.Politeness.NoRobots = p, limit, true
 			r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			start := time.Now()
 			var rep fetch.Report
@@ -81,7 +81,7 @@ func TestParseTimeoutByDefault(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, -1: time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, &site{}, "http://a.example.test/")
-			r.o.NoRobots, r.o.ParseTimeout = true, limit
+			r.o.Politeness.NoRobots, r.o.Parsing.Timeout = true, limit
 			r.o.Parser = parserFunc(func(ctx context.Context, c *page.Content) (page.Parsed, error) {
 				select {
 				case <-ctx.Done():

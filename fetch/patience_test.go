@@ -33,7 +33,7 @@ func TestRobotsRetries(t *testing.T) {
 			urls := append(pages("ill.example.test", 3), pages(host, 5)...)
 			r := newRig(t, s, urls...)
 			ill := &illRobots{site: s, began: time.Now(), heals: c.heals}
-			r.o.Protocol, r.o.RobotsRetries, r.o.RobotsWait = ill, c.retries, c.wait
+			r.o.Protocol, r.o.Politeness.RobotsRetries, r.o.Politeness.RobotsWait = ill, c.retries, c.wait
 			r.renew()
 			rep := r.run(seg)
 			took := time.Since(ill.began)

@@ -44,7 +44,7 @@ func TestPauseCountsFromTheEndOfTheLastRequest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 1300 * time.Millisecond, robots: c.robots}
 				r := newRig(t, s, pages(host, 4)...)
-				r.o.Delay, r.o.MaxCrawlDelay = c.delay, c.maxDelay
+				r.o.Politeness.Delay, r.o.Politeness.MaxCrawlDelay = c.delay, c.maxDelay
 				began := time.Now()
 				rep := r.run(seg)
 				asks := s.of(host)
@@ -153,7 +153,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: time.Second}
 			r := newRig(t, s, pages(host, 5)...)
-			r.o.Protocol, r.o.ThreadsPerHost = &jumping{site: s, r: r}, threads
+			r.o.Protocol, r.o.Politeness.ThreadsPerHost = &jumping{site: s, r: r}, threads
 			r.renew()
 			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
 				t.Errorf("%d threads: %v", threads, rep.Visits)
@@ -163,7 +163,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: time.Second}
 			r := newRig(t, s, pages(host, 5)...)
-			r.o.ThreadsPerHost = threads
+			r.o.Politeness.ThreadsPerHost = threads
 			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
 				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.MaxTurn)}}, nil
 			})
@@ -249,7 +249,7 @@ func TestHostThatFails(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
 			r := newRig(t, s, pages(host, 8)...)
-			r.o.MaxFailures, r.o.MaxWait = c.max, 3*time.Hour
+			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait = c.max, 3*time.Hour
 			var told int
 			r.o.OnVisit = func(segment.Visit, fetch.Progress) { told++ }
 			rep := r.run(seg)
@@ -305,7 +305,7 @@ func TestTwoRunsAreOnePoliteClient(t *testing.T) {
 		s := &site{latency: 700 * time.Millisecond}
 		r := newRig(t, s, pages(host, 6)...)
 		r.list("s2", "http://"+host+"/a", "http://"+host+"/b", "http://"+host+"/c")
-		r.o.Delay = 2 * time.Second
+		r.o.Politeness.Delay = 2 * time.Second
 		var wg sync.WaitGroup
 		for _, name := range []string{seg, "s2"} {
 			wg.Go(func() { r.run(name) })
@@ -419,7 +419,7 @@ func TestByDomain(t *testing.T) {
 		s := &site{latency: 300 * time.Millisecond}
 		urls := slices.Concat(pages("a.shop.com", 3), pages("b.shop.com", 3), pages("c.shop.co.uk", 3))
 		r := newRig(t, s, urls...)
-		r.o.By = hostdb.ByDomain
+		r.o.Politeness.By = hostdb.ByDomain
 		r.run(seg)
 		for _, domain := range []string{"shop.com", "shop.co.uk"} {
 			asks := s.of(domain)

@@ -155,13 +155,13 @@ func proveGaps(t *testing.T, by hostdb.By) {
 	for i, l := range lists {
 		r.list(fmt.Sprint("list", i), l...)
 	}
-	r.o.Protocol, r.o.Parser, r.o.By = w, nil, by
-	r.o.MaxFailures, r.o.MaxWait, r.o.Threads = -1, 100*time.Hour, 20
-	r.o.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+	r.o.Protocol, r.o.Parser, r.o.Politeness.By = w, nil, by
+	r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait, r.o.Threads = -1, 100*time.Hour, 20
+	r.o.Politeness.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("::ffff:" + addr(host))}, nil
 	}
 	const delay = 2 * time.Second
-	r.o.Delay = delay
+	r.o.Politeness.Delay = delay
 	for life := range 4 {
 		ctx, cancel := context.WithCancel(t.Context())
 		if life < 3 {

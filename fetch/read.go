@@ -66,7 +66,7 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 }
 
 // sign does the part that does not wait until a page is parsed: it finds where the
-// page leads and, with Options.Sign, fingerprints its content.
+// page leads and, with Options.Parsing.SignUnparsed, fingerprints its content.
 func (r reader) sign(v *visited, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,7 +74,7 @@ func (r reader) sign(v *visited, c *page.Content) {
 		}
 	}()
 	r.leads(v)
-	if r.o.Sign && v.visit.Outcome.Code == protocol.Success {
+	if r.o.Parsing.SignUnparsed && v.visit.Outcome.Code == protocol.Success {
 		v.visit.Signature = r.o.Signature.Sum(c, nil)
 	}
 }
@@ -91,7 +91,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 	if r.readSitemap(ctx, v, from, c) {
 		return
 	}
-	if r.o.SkipTruncated && c.Truncated {
+	if r.o.Parsing.SkipTruncated && c.Truncated {
 		return
 	}
 	v.parse = &segment.Parse{URL: from.URL}
@@ -145,7 +145,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 // parse calls the parser, within the time that a page may take, and turns its
 // panic into an error.
 func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
-	if limit := r.o.ParseTimeout; limit > 0 {
+	if limit := r.o.Parsing.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -172,7 +172,7 @@ var errPanic = errors.New("fetch: parser panicked")
 // properties selects the properties of a page that the crawl db keeps: the
 // first value of each name.
 func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
-	for _, name := range r.o.ParseMeta {
+	for _, name := range r.o.Parsing.Meta {
 		for _, q := range p.Meta {
 			if !strings.EqualFold(q.Name, name) {
 				continue
@@ -232,7 +232,7 @@ func (r reader) links(v *visited, p scoring.Page) {
 		if !ok {
 			continue
 		}
-		if _, dup := seen[target]; !dup && r.o.MaxOutlinks > 0 && len(links) >= r.o.MaxOutlinks {
+		if _, dup := seen[target]; !dup && r.o.Links.MaxPerPage > 0 && len(links) >= r.o.Links.MaxPerPage {
 			v.cut++
 			continue
 		}

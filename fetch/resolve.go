@@ -25,8 +25,8 @@ const (
 // queueOf returns the name of the queue for a URL. By address, that is the
 // queue of its host until the address is known: there it waits for the lookup.
 func (l *loop) queueOf(url string) string {
-	name := l.o.By.Key(url)
-	if l.o.By == hostdb.ByIP {
+	name := l.o.Politeness.By.Key(url)
+	if l.o.Politeness.By == hostdb.ByIP {
 		if addr := l.addresses.get(name); addr != "" {
 			return addr
 		}
@@ -37,7 +37,7 @@ func (l *loop) queueOf(url string) string {
 // nameless reports whether a queue is that of a host whose address has to be
 // looked up.
 func (l *loop) nameless(queue string) bool {
-	if l.o.By != hostdb.ByIP || queue == "" {
+	if l.o.Politeness.By != hostdb.ByIP || queue == "" {
 		return false
 	}
 	_, err := netip.ParseAddr(strings.Trim(queue, "[]"))
@@ -47,7 +47,7 @@ func (l *loop) nameless(queue string) bool {
 // resolve looks up which queue a host belongs to: that of the least of its
 // addresses, which does not depend on the order of an answer.
 func (l *loop) resolve(ctx context.Context, r *result) {
-	lookup := l.o.Lookup
+	lookup := l.o.Politeness.Lookup
 	if lookup == nil {
 		lookup = hostdb.Lookup
 	}

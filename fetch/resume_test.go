@@ -33,7 +33,7 @@ func TestCancelledFetchGoesOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 300 * time.Millisecond}
 				r := newRig(t, s, threeHosts(6)...)
-				r.o.Delay, r.o.Threads = time.Second, threads
+				r.o.Politeness.Delay, r.o.Threads = time.Second, threads
 				visits := 0
 				for i := 0; ; i++ {
 					ctx, cancel := context.WithTimeout(t.Context(), at)

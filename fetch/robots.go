@@ -47,7 +47,7 @@ func (l *loop) askRobots(ctx context.Context, r *result) {
 
 // tooSlow reports whether a host asks for a longer Crawl-delay than is honoured.
 func (l *loop) tooSlow(rules *robots.Rules) bool {
-	return l.o.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.MaxCrawlDelay
+	return l.o.Politeness.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.Politeness.MaxCrawlDelay
 }
 
 // followRobots uses the turn with a host to which a robots.txt has led.
@@ -79,7 +79,7 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		case !rules.Allowed(a.Next()):
 			a.GiveUp(leads(a) + ", which the robots.txt there does not allow")
 		case l.tooSlow(rules):
-			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", leads(a), rules.CrawlDelay, l.o.MaxCrawlDelay))
+			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", leads(a), rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
 		default:
 			r.crawlDelay = rules.CrawlDelay
 		}

@@ -160,7 +160,7 @@ func TestCrawlDelayFromElsewhere(t *testing.T) {
 			m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"},
 				text: map[string]string{"http://b.test/robots.txt": "User-agent: *\nCrawl-delay: 20"}}
 			r := m.rig(t, pages("a.test", 3)...)
-			r.o.By = by
+			r.o.Politeness.By = by
 			r.run(seg)
 			if n := polite(t, &m.site, by, func(string) time.Duration { return 20 * time.Second }); n != 5 {
 				t.Errorf("%d requests", n)
@@ -226,9 +226,9 @@ func TestRobotsWebs(t *testing.T) {
 			rnd.Shuffle(len(urls), func(i, j int) { urls[i], urls[j] = urls[j], urls[i] })
 			r := m.rig(t, urls...)
 			r.o.Threads = 1 + rnd.IntN(20)
-			r.o.By = []hostdb.By{hostdb.ByHost, hostdb.ByDomain}[rnd.IntN(2)]
+			r.o.Politeness.By = []hostdb.By{hostdb.ByHost, hostdb.ByDomain}[rnd.IntN(2)]
 			rep := r.run(seg)
-			total += polite(t, &m.site, r.o.By, five)
+			total += polite(t, &m.site, r.o.Politeness.By, five)
 			if rep.Visited() != len(urls) || len(r.visits(seg)) != len(urls) {
 				t.Errorf("web %d: %d visits of %d", seed, rep.Visited(), len(urls))
 			}

@@ -24,7 +24,7 @@ func TestSign(t *testing.T) {
 					return body("text/html", "always the same")
 				}}
 				r := newRig(t, s)
-				r.o.Parser, r.o.Sign, r.o.NutchCompat = nil, sign, compat
+				r.o.Parser, r.o.Parsing.SignUnparsed, r.o.NutchCompat = nil, sign, compat
 				urls := []string{"http://" + host + "/changes", "http://" + host + "/stays"}
 				for _, name := range []string{"s1", "s2"} {
 					r.listAgain(name, urls...)
@@ -59,7 +59,7 @@ func TestSign(t *testing.T) {
 func TestSignOfWhatIsParsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{}, "http://"+host+"/")
-		r.o.Sign = true
+		r.o.Parsing.SignUnparsed = true
 		r.run(seg)
 		if v := r.visits(seg)["http://"+host+"/"]; v.Signature != nil {
 			t.Errorf("%+v", v)

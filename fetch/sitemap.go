@@ -151,7 +151,7 @@ func (l *loop) found(r *result, rules *robots.Rules) {
 
 // found does the same in the parse stage, which makes no request.
 func (r reader) found(ctx context.Context, seen *origins, v *visited) error {
-	if r.o.NoRobots || r.o.Robots.Hosts == nil {
+	if r.o.Politeness.NoRobots || r.o.Robots.Hosts == nil {
 		return nil
 	}
 	rules, _, err := r.o.Robots.Cached(ctx, v.visit.URL)
@@ -352,7 +352,7 @@ type reading struct {
 
 func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *reading {
 	o := &r.o.Sitemaps
-	maxURL := r.o.MaxOutlinkLength
+	maxURL := r.o.Links.MaxLength
 	if maxURL == 0 {
 		maxURL = urlfilter.DefaultMaxLength
 	}
@@ -511,7 +511,7 @@ func (v *visited) heavy() int {
 
 // request makes the request for an item.
 func (l *loop) request(it *crawldb.Datum) protocol.Request {
-	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.MaxBytes}
+	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.Limits.MaxBytes}
 	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could refer to
 		req.ETag, req.LastModified = "", ""
 	}

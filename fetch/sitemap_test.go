@@ -148,7 +148,7 @@ func TestReadSitemaps(t *testing.T) {
 		{name: "listed by two sites", url: "/dir/s.xml", body: set, mark: crawldb.Sitemap{Origins: []string{home, "http://b.test"}},
 			want:   []string{"/dir/a hint 1999-12-30T00:00+24h0m0s every 24h0m0s 0.75", "/dir/b hint", "/other hint", "http://b.test/x hint"},
 			report: fetch.SitemapReport{Files: 1, URLs: 4, Rejected: 1, Bad: 1}},
-		{name: "not strict", url: "/dir/s.xml", body: set, edit: func(o *fetch.Options) { o.Sitemaps.NoStrict = true; o.IgnoreExternal = true },
+		{name: "not strict", url: "/dir/s.xml", body: set, edit: func(o *fetch.Options) { o.Sitemaps.NoStrict = true; o.Links.IgnoreExternal = true },
 			want:   []string{"/dir/a hint 1999-12-30T00:00+24h0m0s every 24h0m0s 0.75", "/dir/b hint", "/other hint"},
 			report: fetch.SitemapReport{Files: 1, URLs: 3, Rejected: 2, Bad: 1}},
 		{name: "without rules", url: "/dir/s.xml", body: set, edit: func(o *fetch.Options) { o.Sitemaps.NoFilter, o.Sitemaps.NoNormalize = true, true },
@@ -251,8 +251,8 @@ func TestSitemapsInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second, answer: func(string) protocol.Response { return body("text/plain", home+"/x\n") }}
 		r := newRig(t, s)
-		r.o.Threads, r.o.Delay, r.o.NoRobots = 16, -1, true
-		r.o.MaxWait, r.o.MaxCrawlDelay = 1, 1 // to wait for a place is no wait for a host
+		r.o.Threads, r.o.Politeness.Delay, r.o.Politeness.NoRobots = 16, -1, true
+		r.o.Politeness.MaxWait, r.o.Politeness.MaxCrawlDelay = 1, 1 // to wait for a place is no wait for a host
 		var list []crawldb.Datum
 		for i := range 8 {
 			u := fmt.Sprintf("http://h%d.test/", i)

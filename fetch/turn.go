@@ -48,18 +48,18 @@ type terms struct {
 // Crawl-delay, which implies one request at a time.
 func (o *Options) terms(asked, crawlDelay time.Duration) terms {
 	pause, begun := o.pause(asked), time.Duration(0)
-	if o.ThreadsPerHost > 1 { // others of its domain or address, without a Crawl-delay, may begin meanwhile
+	if o.Politeness.ThreadsPerHost > 1 { // others of its domain or address, without a Crawl-delay, may begin meanwhile
 		if begun = pause; asked == 0 {
-			begun = o.MinDelay
+			begun = o.Politeness.MinDelay
 		}
 	}
-	if o.ThreadsPerHost <= 1 || crawlDelay > 0 {
-		if crawlDelay > 0 && asked == 0 && o.MinCrawlDelay > 0 {
-			pause = o.MinCrawlDelay
+	if o.Politeness.ThreadsPerHost <= 1 || crawlDelay > 0 {
+		if crawlDelay > 0 && asked == 0 && o.Politeness.MinCrawlDelay > 0 {
+			pause = o.Politeness.MinCrawlDelay
 		}
 		return terms{limit: 1, begun: begun, ended: max(pause, crawlDelay)}
 	}
-	return terms{limit: o.ThreadsPerHost, begun: begun, ended: begun}
+	return terms{limit: o.Politeness.ThreadsPerHost, begun: begun, ended: begun}
 }
 
 // pause is the pause between two visits to a host, given what the list
@@ -68,7 +68,7 @@ func (o *Options) pause(asked time.Duration) time.Duration {
 	if asked != 0 {
 		return max(asked, 0)
 	}
-	return o.Delay
+	return o.Politeness.Delay
 }
 
 // Pause returns the pause between two requests to a host while all is well, given the
@@ -98,10 +98,10 @@ func (o Options) PerDay(h *hostdb.Host) float64 {
 	}
 	const day = 24 * time.Hour
 	most := float64(day) / (float64(t.ended) + float64(took)/float64(atOnce))
-	if o.HostRule == nil {
+	if o.Politeness.HostRule == nil {
 		return most
 	}
-	rule := o.HostRule(h.Name)
+	rule := o.Politeness.HostRule(h.Name)
 	most *= rule.share()
 	if rule.Requests > 0 {
 		most = min(most, float64(rule.Requests))
@@ -111,8 +111,8 @@ func (o Options) PerDay(h *hostdb.Host) float64 {
 
 // honoured returns the part of a Crawl-delay that is honoured.
 func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
-	if o.MaxCrawlDelay >= 0 {
-		return min(crawlDelay, o.MaxCrawlDelay)
+	if o.Politeness.MaxCrawlDelay >= 0 {
+		return min(crawlDelay, o.Politeness.MaxCrawlDelay)
 	}
 	return crawlDelay
 }
@@ -147,7 +147,7 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		wrong := rightClock(&h, now)
 		r.now = r.was
 		h.Busy = slices.DeleteFunc(slices.Clone(h.Busy), func(end time.Time) bool { return !end.After(now) })
-		if l.o.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.o.ForgetAfter)) {
+		if l.o.Politeness.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.o.Politeness.ForgetAfter)) {
 			h.Backoff = 0
 		}
 		t := l.termsOf(&h, r)
@@ -156,8 +156,8 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		if r.full {
 			r.at = later(r.at, now.Add(askAgain))
 		}
-		if l.o.HostRule != nil {
-			rule := l.o.HostRule(r.h.name)
+		if l.o.Politeness.HostRule != nil {
+			rule := l.o.Politeness.HostRule(r.h.name)
 			if at, why := rule.next(h.Spent, r.at); at.After(r.at) {
 				why.after = at.Sub(now)
 				r.at, r.why = at, why
@@ -314,10 +314,10 @@ func (l *loop) note(h *hostdb.Host, took time.Duration, page bool, was pace) pac
 // backoff is the pause of a host that has failed: it doubles with each failure and
 // halves with each answer.
 func (l *loop) backoff(n int, pause time.Duration) time.Duration {
-	if n == 0 || l.o.FailureDelay < 0 {
+	if n == 0 || l.o.Politeness.FailureDelay < 0 {
 		return 0
 	}
-	first := l.o.FailureDelay
+	first := l.o.Politeness.FailureDelay
 	if first == 0 {
 		first = max(pause, minBackoff)
 	}
@@ -330,7 +330,7 @@ const mostBackoff = 13
 
 // gaveUp reports whether a host has failed so often that rounds skip its pages.
 func (o *Options) gaveUp(h *hostdb.Host) bool {
-	return o.MaxFailures > 0 && h.Stats.Failures >= int64(o.MaxFailures)
+	return o.Politeness.MaxFailures > 0 && h.Stats.Failures >= int64(o.Politeness.MaxFailures)
 }
 
 // down returns the pause of a host that is down, in whole hours, given its failures in a
@@ -338,15 +338,15 @@ func (o *Options) gaveUp(h *hostdb.Host) bool {
 // that counts came after the pause before it, neither a clock that was wrong nor a time
 // without any crawl makes them long. Both are zero for a host that is not down.
 func (o *Options) down(failures int64) (pause, been time.Duration) {
-	if o.MaxFailures <= 0 || o.MaxPause < downPause {
+	if o.Politeness.MaxFailures <= 0 || o.Politeness.MaxPause < downPause {
 		return 0, 0
 	}
-	for n := failures - int64(o.MaxFailures); n > 0; n-- {
-		if pause == o.MaxPause {
+	for n := failures - int64(o.Politeness.MaxFailures); n > 0; n-- {
+		if pause == o.Politeness.MaxPause {
 			return pause, been + pause*time.Duration(min(n, int64((math.MaxInt64-been)/pause)))
 		}
 		been += pause
-		pause = min(max(downPause, (pause+(pause+1)/2).Round(time.Hour)), o.MaxPause)
+		pause = min(max(downPause, (pause+(pause+1)/2).Round(time.Hour)), o.Politeness.MaxPause)
 	}
 	return pause, been
 }
@@ -356,7 +356,7 @@ func (o *Options) down(failures int64) (pause, been time.Duration) {
 // few.
 func (o *Options) forGood(failures int64) bool {
 	_, been := o.down(failures)
-	return o.GoneAfter > 0 && been >= o.GoneAfter && failures > int64(o.MaxFailures)+answersCount
+	return o.Politeness.GoneAfter > 0 && been >= o.Politeness.GoneAfter && failures > int64(o.Politeness.MaxFailures)+answersCount
 }
 
 // count updates a host's record with a response. together says that another request to
@@ -376,8 +376,8 @@ func (o *Options) count(h *hostdb.Host, resp *protocol.Response, together bool) 
 		if !together {
 			s.Failures++
 		}
-		if resp.Outcome.Status != 0 || o.By != hostdb.ByHost {
-			s.Failures = min(s.Failures, int64(o.MaxFailures)+answersCount)
+		if resp.Outcome.Status != 0 || o.Politeness.By != hostdb.ByHost {
+			s.Failures = min(s.Failures, int64(o.Politeness.MaxFailures)+answersCount)
 		}
 		return
 	case c == protocol.Success:

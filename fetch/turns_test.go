@@ -66,7 +66,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 10*sec + 300*time.Millisecond, robots: c.robots}
 				r := newRig(t, s, pages(host, 13)...)
-				r.o.ThreadsPerHost, r.o.Delay, r.o.MinDelay = c.threads, c.delay, c.min
+				r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
 				r.o.SpareThreads = -1
 				rep := r.run(seg)
 				asks := s.of(host)
@@ -104,7 +104,7 @@ func TestPerDay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: c.took, robots: c.robots}
 			r := newRig(t, s, pages(host, 60)...)
-			r.o.ThreadsPerHost, r.o.Delay, r.o.MinDelay = c.threads, c.delay, c.min
+			r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
 			r.o.SpareThreads = -1
 			r.run(seg)
 			h := hostOf(t, r, host)
@@ -115,7 +115,7 @@ func TestPerDay(t *testing.T) {
 			}
 		})
 	}
-	o := fetch.Options{HostRule: rules(t, "a.example requests=100\nb.example window=22:00-06:00\n* closed").Rule}
+	o := fetch.Options{Politeness: fetch.Politeness{HostRule: rules(t, "a.example requests=100\nb.example window=22:00-06:00\n* closed").Rule}}
 	for name, want := range map[string]float64{"a.example": 100, "b.example": 86400 / 5.2 / 3, "c.example": 86400 / 5.2} {
 		if got := o.PerDay(&hostdb.Host{Name: name}); math.Abs(got/want-1) > 1e-9 {
 			t.Errorf("%s: %v a day, want %v", name, got, want)
@@ -130,7 +130,7 @@ func TestTurnsAreShared(t *testing.T) {
 		r := newRig(t, s, pages(host, 20)...)
 		r.list("s2", pages(host+"/b", 20)...)
 		r.list("s3", pages(host+"/c", 20)...)
-		r.o.ThreadsPerHost, r.o.MinDelay = 3, 500*time.Millisecond
+		r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay = 3, 500*time.Millisecond
 		var wg sync.WaitGroup
 		for _, name := range []string{seg, "s2", "s3"} {
 			wg.Go(func() { r.run(name) })
@@ -158,7 +158,7 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 			return body("text/html", "x")
 		}
 		r := newRig(t, s, pages(host, 12)...)
-		r.o.ThreadsPerHost, r.o.MinDelay, r.o.FailureDelay = 3, 100*time.Millisecond, 40*time.Second
+		r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay, r.o.Politeness.FailureDelay = 3, 100*time.Millisecond, 40*time.Second
 		r.run(seg)
 		asks := s.of(host + "/")[1:]
 		failed := s.of(host + "/0")[0].end
@@ -187,7 +187,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
 			r := newRig(t, s, pages(host, 4)...)
-			r.o.MaxFailures, r.o.MaxWait, r.o.ForgetAfter, r.o.NoRobots = -1, 3*time.Hour, c.forget, true
+			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait, r.o.Politeness.ForgetAfter, r.o.Politeness.NoRobots = -1, 3*time.Hour, c.forget, true
 			r.run(seg)
 			h := hostOf(t, r, host)
 			if h.Backoff != 4 || h.NextFetch.Sub(h.LastFetch) != 40*time.Second {
@@ -226,7 +226,7 @@ func TestMaxWait(t *testing.T) {
 			}
 			var log bytes.Buffer
 			r := newRig(t, s, pages(host, 4)...)
-			r.o.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
+			r.o.Politeness.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
 			if rep := r.run(seg); rep.Visits[protocol.Skipped] != c.skipped {
 				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Visits)
 			}
@@ -393,8 +393,8 @@ func TestListThatIsNotMixed(t *testing.T) {
 		}
 		s := &site{}
 		r := newRig(t, s, urls...)
-		r.o.QueueDepth, r.o.Threads, r.o.NoRobots = 40, 50, true // 2,000 in memory
-		r.o.Delay = time.Second
+		r.o.Limits.QueueDepth, r.o.Threads, r.o.Politeness.NoRobots = 40, 50, true // 2,000 in memory
+		r.o.Politeness.Delay = time.Second
 		waits := 0
 		r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { waits = max(waits, p.Listed-p.Done) }
 		began := time.Now()
@@ -427,9 +427,9 @@ func TestPassedOver(t *testing.T) {
 				return body("text/html", "x")
 			}}
 			r := newRig(t, s, urls...)
-			r.o.QueueDepth, r.o.Threads = 10, 40
+			r.o.Limits.QueueDepth, r.o.Threads = 10, 40
 			if limited {
-				r.o.TimeLimit = 8 * time.Second
+				r.o.Limits.TimeLimit = 8 * time.Second
 			}
 			rep := r.run(seg)
 			if n := rep.Visited() + rep.TimedOut; rep.Listed != len(urls) || n != len(urls) || limited != (rep.TimedOut > 0) {
@@ -483,7 +483,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, &site{latency: 7 * time.Millisecond}, pages(host, 60)...)
-				r.o.ThreadsPerHost, r.o.Delay, r.o.SpareThreads = 4, -1, -1
+				r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.SpareThreads = 4, -1, -1
 				q.Store = r.o.Hosts
 				r.o.Hosts = q
 				began := time.Now()
@@ -521,7 +521,7 @@ func TestAStoreThatFailsEndsTheVisits(t *testing.T) {
 		r := newRig(t, s, append(pages(host, 20), "http://slow.test/")...)
 		f := &failing{Store: r.o.Hosts}
 		f.left.Store(14)
-		r.o.Hosts, r.o.NoRobots = f, true
+		r.o.Hosts, r.o.Politeness.NoRobots = f, true
 		began := time.Now()
 		_, err := fetch.Run(t.Context(), r.db.Segments(), seg, r.o)
 		if !errors.Is(err, hostdb.ErrClosed) {
@@ -552,7 +552,7 @@ func (u unreadable) Append(ctx context.Context, name, part string, keep int) (se
 func TestCancelledAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second}, pages(host, 20)...)
-		r.o.MaxRedirects = 3 // so that what was visited is read again
+		r.o.Following.MaxRedirects = 3 // so that what was visited is read again
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		_, err := fetch.Run(ctx, r.db.Segments(), seg, r.o)
 		cancel()
@@ -581,7 +581,7 @@ func TestTurnGivenBackAfterMidnight(t *testing.T) {
 				time.Sleep(24*time.Hour - c.began)
 				s := &site{latency: 2 * time.Second, answer: func(string) protocol.Response { return code(protocol.Refused) }}
 				r := newRig(t, s, pages(host, 1)...)
-				r.o.NoRobots = true
+				r.o.Politeness.NoRobots = true
 				go func() { // others, while the visit is under way
 					time.Sleep(1500 * time.Millisecond)
 					err := r.o.Hosts.Update(t.Context(), host, func(old *hostdb.Host) (*hostdb.Host, error) {

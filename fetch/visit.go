@@ -77,7 +77,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 // be requested in this turn. If not, it records what happens instead; the turn may
 // have been used for the file. The rules are nil if they are unknown or not needed.
 func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
-	if l.o.NoRobots {
+	if l.o.Politeness.NoRobots {
 		return nil, true
 	}
 	j := r.job
@@ -92,8 +92,8 @@ func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bo
 		l.askRobots(ctx, r)
 	case rules.Refused:
 		r.out = l.unasked(j, protocol.Refused, rules.Reason)
-	case rules.Unavailable && j.waited < l.o.RobotsRetries:
-		r.waits, r.pause, r.at = true, l.o.RobotsWait, r.at.Add(l.o.RobotsWait)
+	case rules.Unavailable && j.waited < l.o.Politeness.RobotsRetries:
+		r.waits, r.pause, r.at = true, l.o.Politeness.RobotsWait, r.at.Add(l.o.Politeness.RobotsWait)
 	case rules.Unavailable:
 		reason := "robots.txt is unavailable"
 		if rules.Reason != "" {
@@ -103,7 +103,7 @@ func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bo
 	case !rules.Allowed(j.it.URL):
 		r.out = l.unasked(j, protocol.RobotsDenied, "robots.txt")
 	case l.tooSlow(rules):
-		r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.MaxCrawlDelay))
+		r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
 		r.out.cause = crawlDelay
 	default:
 		r.crawlDelay = rules.CrawlDelay

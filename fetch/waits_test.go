@@ -22,7 +22,7 @@ func TestFailuresOfFormerRounds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
 				r := newRig(t, s, pages(host, 6)...)
-				r.o.ThreadsPerHost, r.o.NoRobots = threads, known
+				r.o.Politeness.ThreadsPerHost, r.o.Politeness.NoRobots = threads, known
 				err := r.o.Hosts.Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
 					h := hostdb.Host{Backoff: 5, LastFetch: time.Now().Add(-time.Hour), NextFetch: time.Now().Add(-time.Minute)}
 					h.Stats.Failures = 5
@@ -51,7 +51,7 @@ func TestWaitsForRobotsOfSeveralThreads(t *testing.T) {
 		if _, err := r.o.Robots.Fetch(t.Context(), "http://"+host); err != nil { // so that none of them asks
 			t.Fatal(err)
 		}
-		r.o.ThreadsPerHost, r.o.RobotsRetries, r.o.RobotsWait = 3, 3, 5*time.Minute
+		r.o.Politeness.ThreadsPerHost, r.o.Politeness.RobotsRetries, r.o.Politeness.RobotsWait = 3, 3, 5*time.Minute
 		if rep := r.run(seg); rep.Visits[protocol.Success] != 6 {
 			t.Errorf("%v after %v", rep.Visits, time.Since(began))
 		}
@@ -77,7 +77,7 @@ func TestCrawlDelayOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nCrawl-delay: 100000", latency: time.Second}
 		r := newRig(t, s, pages(host, 3)...)
-		r.o.MaxCrawlDelay, r.o.TimeLimit = -1, 10*24*time.Hour
+		r.o.Politeness.MaxCrawlDelay, r.o.Limits.TimeLimit = -1, 10*24*time.Hour
 		if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%+v", rep)
 		}
@@ -120,8 +120,8 @@ func TestCrawlDelayOfWhereRobotsLeads(t *testing.T) {
 			return w(url)
 		})
 		r.renew()
-		r.o.By, r.o.Delay = hostdb.ByIP, 2*time.Second
-		r.o.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+		r.o.Politeness.By, r.o.Politeness.Delay = hostdb.ByIP, 2*time.Second
+		r.o.Politeness.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
 		r.run(seg)

@@ -38,7 +38,7 @@ func ExampleRun() {
 	defer db.Close()
 	crawler, err := recrawl.New(recrawl.Stores{
 		Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments(),
-	}, recrawl.Options{Agent: "example", Protocol: web.Protocol(), Fetch: fetch.Options{Delay: -1}})
+	}, recrawl.Options{Agent: "example", Protocol: web.Protocol(), Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -59,7 +59,7 @@ type FetchSchedule interface {
 	// See [HorizonSchedule] for schedules that answer by FetchTime alone. Due is not
 	// the place for hours in which nothing is to be fetched, since what Init and
 	// Force return is due at once, at any hour: a schedule may move FetchTime, and
-	// fetch.Options.HostRule decides when a host is asked.
+	// fetch.Options.Politeness.HostRule decides when a host is asked.
 	Due(d *crawldb.Datum, now time.Time) bool
 }
 

@@ -34,7 +34,7 @@ func ExampleRun() {
 	}
 	name := list.Segments[0]
 	_, err = fetch.Run(ctx, db.Segments(), name, fetch.Options{
-		Protocol: web.Protocol(), Hosts: db.Hosts(), Parser: htmlparse.Mux(nil), Delay: -1,
+		Protocol: web.Protocol(), Hosts: db.Hosts(), Parser: htmlparse.Mux(nil), Politeness: fetch.Politeness{Delay: -1},
 	})
 	if err != nil {
 		log.Fatal(err)

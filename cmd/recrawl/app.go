@@ -334,12 +334,12 @@ func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recraw
 	if err := spare(c, &o.Fetch); err != nil {
 		return o, err
 	}
-	o.HTTP.Ascending = o.Fetch.By == hostdb.ByIP
+	o.HTTP.Ascending = o.Fetch.Politeness.By == hostdb.ByIP
 	if s.client, err = a.client(c, o.HTTP, s.now); err != nil {
 		return o, err
 	}
 	o.Protocol = s.client
-	if err := delay(c, s.conf, &o.Fetch.Delay); err != nil {
+	if err := delay(c, s.conf, &o.Fetch.Politeness.Delay); err != nil {
 		return o, err
 	}
 	return o, limits(c, &o.Fetch)

@@ -241,14 +241,14 @@ func (k *checker) ignored(from, to string) string {
 		return ""
 	}
 	o := &k.conf.Crawl.Fetch
-	key := o.LinksBy.Key
+	key := o.Links.By.Key
 	if o.NutchCompat {
-		key = o.LinksBy.NutchKey
+		key = o.Links.By.NutchKey
 	}
 	switch internal := key(from) == key(to); {
-	case internal && o.IgnoreInternal:
+	case internal && o.Links.IgnoreInternal:
 		return "db.ignore.internal.links"
-	case !internal && o.IgnoreExternal && (o.Exempt == nil || !o.Exempt(from, to)):
+	case !internal && o.Links.IgnoreExternal && (o.Links.Exempt == nil || !o.Links.Exempt(from, to)):
 		return "db.ignore.external.links"
 	}
 	return ""

@@ -78,7 +78,7 @@ func optionsOf(c *cli.Command, conf *nutchconf.Options) recrawl.Options {
 		o.Fetch.Threads = c.Int("threads")
 	}
 	if given("ignore-external") {
-		o.Fetch.IgnoreExternal = c.Bool("ignore-external")
+		o.Fetch.Links.IgnoreExternal = c.Bool("ignore-external")
 	}
 	if c.Bool("no-sitemaps") {
 		o.Fetch.Sitemaps.NoDiscovery, o.Fetch.Sitemaps.NoFeeds = true, true

@@ -174,7 +174,7 @@ func openDemo(a *app, dir, connectTo string, now func() time.Time, onPage func(c
 			Agent: demoAgent, Protocol: s.client,
 			// The first interval is a week; then it adapts.
 			Schedule: schedule.Adaptive{Default: schedule.Default{DefaultInterval: 7 * oneDay}, MinInterval: oneDay},
-			Fetch:    fetch.Options{Delay: -1}, // the server is ours
+			Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, // the server is ours
 			OnPage:   onPage, Now: now, Logger: logger,
 		})
 	return s, err

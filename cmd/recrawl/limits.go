@@ -21,16 +21,16 @@ func limiting() []cli.Flag {
 
 func limits(c *cli.Command, o *fetch.Options) error {
 	if c.IsSet("time-limit") {
-		if o.TimeLimit = c.Duration("time-limit"); o.TimeLimit < 0 {
-			return usagef("-time-limit: %v is negative", o.TimeLimit)
+		if o.Limits.TimeLimit = c.Duration("time-limit"); o.Limits.TimeLimit < 0 {
+			return usagef("-time-limit: %v is negative", o.Limits.TimeLimit)
 		}
 	}
 	if c.IsSet("min-rate") {
-		if o.MinRate = c.Float64("min-rate"); !(o.MinRate >= 0) {
-			return usagef("-min-rate: %v is not a rate", o.MinRate)
+		if o.Limits.MinRate = c.Float64("min-rate"); !(o.Limits.MinRate >= 0) {
+			return usagef("-min-rate: %v is not a rate", o.Limits.MinRate)
 		}
 	}
-	for flag, n := range map[string]*int{"follow-depth": &o.FollowDepth, "follow-links": &o.FollowLinks, "redirects": &o.MaxRedirects} {
+	for flag, n := range map[string]*int{"follow-depth": &o.Following.Depth, "follow-links": &o.Following.MaxLinks, "redirects": &o.Following.MaxRedirects} {
 		if c.IsSet(flag) {
 			if *n = c.Int(flag); *n < 0 {
 				return usagef("-%s: %d is negative", flag, *n)

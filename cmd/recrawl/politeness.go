@@ -38,26 +38,26 @@ be visited again, those of a closed host a day later.
 
 func spare(c *cli.Command, o *fetch.Options) (err error) {
 	if c.IsSet("queue-by") {
-		if o.By, err = hostdb.ParseBy(c.String("queue-by")); err != nil {
+		if o.Politeness.By, err = hostdb.ParseBy(c.String("queue-by")); err != nil {
 			return usagef("-queue-by: %q is not one of host, domain and ip", c.String("queue-by"))
 		}
 	}
 	if c.IsSet("threads-per-host") {
-		if o.ThreadsPerHost = c.Int("threads-per-host"); o.ThreadsPerHost < 0 {
-			return usagef("-threads-per-host: %d is negative", o.ThreadsPerHost)
+		if o.Politeness.ThreadsPerHost = c.Int("threads-per-host"); o.Politeness.ThreadsPerHost < 0 {
+			return usagef("-threads-per-host: %d is negative", o.Politeness.ThreadsPerHost)
 		}
 	}
 	if c.IsSet("min-delay") {
-		switch o.MinDelay = c.Duration("min-delay"); {
-		case o.MinDelay < 0:
-			return usagef("-min-delay: %v is negative", o.MinDelay)
-		case o.MinDelay == 0:
-			o.MinDelay = -1 // here 0 means none
+		switch o.Politeness.MinDelay = c.Duration("min-delay"); {
+		case o.Politeness.MinDelay < 0:
+			return usagef("-min-delay: %v is negative", o.Politeness.MinDelay)
+		case o.Politeness.MinDelay == 0:
+			o.Politeness.MinDelay = -1 // here 0 means none
 		}
 	}
 	var requests, bytes float64
-	if o.Limiter != nil {
-		requests, bytes = o.Limiter.Requests, o.Limiter.Bytes
+	if o.Politeness.Limiter != nil {
+		requests, bytes = o.Politeness.Limiter.Requests, o.Politeness.Limiter.Bytes
 	}
 	if c.IsSet("max-rate") {
 		if requests = c.Float64("max-rate"); !(requests >= 0) {
@@ -74,9 +74,9 @@ func spare(c *cli.Command, o *fetch.Options) (err error) {
 			bytes = float64(n)
 		}
 	}
-	o.Limiter = nil
+	o.Politeness.Limiter = nil
 	if requests > 0 || bytes > 0 {
-		o.Limiter = &fetch.Limiter{Requests: requests, Bytes: bytes}
+		o.Politeness.Limiter = &fetch.Limiter{Requests: requests, Bytes: bytes}
 	}
 	return nil
 }
@@ -94,6 +94,6 @@ func hostRules(c *cli.Command, o *fetch.Options) error {
 	if err != nil {
 		return usagef("-host-rules: %v", err)
 	}
-	o.HostRule = rules.Rule
+	o.Politeness.HostRule = rules.Rule
 	return nil
 }

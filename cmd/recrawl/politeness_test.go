@@ -11,15 +11,15 @@ import (
 
 // On the command line 0 means none, whatever a configuration says.
 func TestNoBounds(t *testing.T) {
-	o := fetch.Options{Limiter: &fetch.Limiter{Requests: 3, Bytes: 1000}}
+	o := fetch.Options{Politeness: fetch.Politeness{Limiter: &fetch.Limiter{Requests: 3, Bytes: 1000}}}
 	cmd := &cli.Command{Flags: sparing(), Action: func(_ context.Context, c *cli.Command) error { return spare(c, &o) }}
 	if err := cmd.Run(t.Context(), []string{"crawl", "-max-bandwidth", "0"}); err != nil {
 		t.Fatal(err)
 	}
-	if o.Limiter == nil || o.Limiter.Requests != 3 || o.Limiter.Bytes != 0 {
-		t.Errorf("the bounds are %+v", o.Limiter)
+	if o.Politeness.Limiter == nil || o.Politeness.Limiter.Requests != 3 || o.Politeness.Limiter.Bytes != 0 {
+		t.Errorf("the bounds are %+v", o.Politeness.Limiter)
 	}
-	if err := cmd.Run(t.Context(), []string{"crawl", "-max-rate", "0", "-max-bandwidth", "0"}); err != nil || o.Limiter != nil {
-		t.Errorf("the bounds are %+v, %v", o.Limiter, err)
+	if err := cmd.Run(t.Context(), []string{"crawl", "-max-rate", "0", "-max-bandwidth", "0"}); err != nil || o.Politeness.Limiter != nil {
+		t.Errorf("the bounds are %+v, %v", o.Politeness.Limiter, err)
 	}
 }

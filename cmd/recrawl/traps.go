@@ -50,11 +50,11 @@ func bounds(c *cli.Command, o *recrawl.Options) error {
 		}
 	}
 	if c.IsSet("parse-timeout") {
-		switch o.Fetch.ParseTimeout = c.Duration("parse-timeout"); {
-		case o.Fetch.ParseTimeout < 0:
-			return usagef("-parse-timeout: %v is negative", o.Fetch.ParseTimeout)
-		case o.Fetch.ParseTimeout == 0:
-			o.Fetch.ParseTimeout = -1
+		switch o.Fetch.Parsing.Timeout = c.Duration("parse-timeout"); {
+		case o.Fetch.Parsing.Timeout < 0:
+			return usagef("-parse-timeout: %v is negative", o.Fetch.Parsing.Timeout)
+		case o.Fetch.Parsing.Timeout == 0:
+			o.Fetch.Parsing.Timeout = -1
 		}
 	}
 	return nil

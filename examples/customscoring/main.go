@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer) error {
 		Agent: "customscoring", Protocol: web.Protocol(), Rules: rules,
 		Scoring:  near{},
 		Generate: generate.Options{TopN: 6}, // so that the order shows
-		Fetch:    fetch.Options{Delay: -1},
+		Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 	})
 	if err != nil {
 		return err

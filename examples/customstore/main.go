@@ -35,7 +35,7 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 	}()
 	web := &webtest.Web{Hosts: 2, PagesPerHost: 5, Calm: true}
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: store}, recrawl.Options{
-		Agent: "customstore", Protocol: web.Protocol(), Fetch: fetch.Options{Delay: -1},
+		Agent: "customstore", Protocol: web.Protocol(), Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 	})
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func open(stores recrawl.Stores, sites string, o recrawl.Options) (*watch, error
 	}
 	w := &watch{stores: stores, rules: urlfilter.Default(), sites: sites, paused: map[string]bool{}, index: map[string]string{}}
 	w.rules.Filters = append(w.rules.Filters, wanted)
-	o.Rules, o.OnPage, o.Fetch.HostRule = w.rules, w.onPage, w.hostRule
+	o.Rules, o.OnPage, o.Fetch.Politeness.HostRule = w.rules, w.onPage, w.hostRule
 	w.crawler, err = recrawl.New(stores, o)
 	return w, err
 }

@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer, dir string, urls []string) error {
 	options := recrawl.Options{
 		Agent:    "recrawl-quickstart", // give yours a name of its own
 		Generate: generate.Options{TopN: 20},
-		Fetch:    fetch.Options{IgnoreExternal: true}, // stay on the hosts of the seeds
+		Fetch:    fetch.Options{Links: fetch.Links{IgnoreExternal: true}}, // stay on the hosts of the seeds
 		Rounds:   2,
 	}
 	if len(urls) == 0 {
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, dir string, urls []string) error {
 			return err
 		}
 		defer client.Close()
-		options.Protocol, options.Fetch.Delay, options.Rounds = client, -1, 0
+		options.Protocol, options.Fetch.Politeness.Delay, options.Rounds = client, -1, 0
 		urls = web.Seeds()
 	}
 

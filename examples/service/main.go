@@ -46,7 +46,7 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, urls []strin
 	defer listener.Close()
 	options := recrawl.Options{
 		Agent: "recrawl-service", Wait: true, KeepSegments: 3,
-		Fetch: fetch.Options{IgnoreExternal: true},
+		Fetch: fetch.Options{Links: fetch.Links{IgnoreExternal: true}},
 		OnPage: func(_ context.Context, e recrawl.PageEvent) error {
 			_, err := fmt.Fprintln(out, e.Kind, e.URL)
 			return err
@@ -54,7 +54,7 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, urls []strin
 	}
 	if len(urls) == 0 {
 		web := &webtest.Web{Hosts: 2, PagesPerHost: 5, Calm: true}
-		options.Protocol, options.Fetch.Delay, urls = web.Protocol(), -1, web.Seeds()
+		options.Protocol, options.Fetch.Politeness.Delay, urls = web.Protocol(), -1, web.Seeds()
 	}
 	var db memstore.DB // or pebblestore.Open, for a crawl that survives the service
 	defer db.Close()

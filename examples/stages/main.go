@@ -58,7 +58,7 @@ func run(ctx context.Context, out io.Writer) error {
 		}
 		for _, name := range selected.Segments { // none if nothing is due
 			fetched, err := fetch.Run(ctx, segments, name, fetch.Options{
-				Protocol: web.Protocol(), Hosts: hosts, Delay: -1,
+				Protocol: web.Protocol(), Hosts: hosts, Politeness: fetch.Politeness{Delay: -1},
 				Robots:    &robots.Cache{Protocol: web.Protocol(), Hosts: hosts, Product: agent},
 				Parser:    htmlparse.Mux(&htmlparse.Parser{Agent: agent}),
 				Signature: signature.TextMD5{}, Rules: rules, Scoring: order,

@@ -31,7 +31,7 @@ func run(ctx context.Context, out io.Writer) error {
 	clock := func() time.Time { return today }
 	web := &webtest.Web{Hosts: 1, PagesPerHost: 6, Calm: true, Start: today, Now: clock, Periods: []time.Duration{2 * day, 5 * day, 0}}
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: new(memstore.Crawl)}, recrawl.Options{
-		Agent: "watch", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Delay: -1},
+		Agent: "watch", Protocol: web.Protocol(), Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Schedule: &schedule.Default{DefaultInterval: day}, // visit every page daily
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
 			if e.Kind != recrawl.PageChanged {

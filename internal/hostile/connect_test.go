@@ -144,7 +144,7 @@ func s2() row {
 		sites:  []site{untouched("canary")},
 		edit: func(c *crawl) {
 			c.http.LookupTime = 1
-			c.opts.Fetch.NoRobots = true
+			c.opts.Fetch.Politeness.NoRobots = true
 			// 127.0.0.9 stands for a public address where nobody listens.
 			public, private := netip.MustParseAddr("127.0.0.9"), netip.MustParseAddr("127.0.0.1")
 			c.http.Allow = []netip.Prefix{netip.PrefixFrom(public, 32)}
@@ -451,7 +451,7 @@ func s9() row {
 	r := row{
 		id: "S9", input: "GOAWAY, refused streams and closed connections in answer to each request", outcome: "at most a second connection is tried for a visit",
 		figure: "≤ 2 connections a visit",
-		edit:   func(c *crawl) { hasty(c); c.opts.Fetch.NoRobots = true },
+		edit:   func(c *crawl) { hasty(c); c.opts.Fetch.Politeness.NoRobots = true },
 		check: func(t testing.TB, c *crawl) {
 			for name, s := range c.servers {
 				if n := s.accepted.Load(); n > 2 {

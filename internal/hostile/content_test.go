@@ -229,7 +229,7 @@ func c8() row {
 		sites:  []site{{name: "meta", code: protocol.Success, handle: only(html(metas.String()))}},
 		edit: func(c *crawl) {
 			c.http.MaxBytes = 2 << 20
-			c.opts.Fetch.ParseMeta = []string{"wanted"}
+			c.opts.Fetch.Parsing.Meta = []string{"wanted"}
 		},
 		check: func(t testing.TB, c *crawl) {
 			d, ok := c.record("http://meta.c8.test/")

@@ -56,7 +56,7 @@ func c7() row {
 			o := recrawl.Options{
 				Agent: "recrawl-hostile", Protocol: farm{5000}, Rounds: rounds,
 				Generate: generate.Options{TopN: topN, MaxPerHost: perHost},
-				Fetch:    fetch.Options{Delay: -1, ParseMeta: []string{"scoring.cash", "nutch.score"}},
+				Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}, Parsing: fetch.Parsing{Meta: []string{"scoring.cash", "nutch.score"}}},
 			}
 			o.Update.MaxGrowth = -1 // a page that is left out takes with it what links give to it
 			crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, o)

@@ -43,7 +43,7 @@ func crawlPoorly(addr string) error {
 	var db memstore.DB
 	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
 		Agent: "recrawl-hostile", HTTP: httpproto.Options{ConnectTo: []httpproto.ConnectTo{to}},
-		Fetch: fetch.Options{Delay: time.Millisecond, Threads: 32},
+		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: time.Millisecond}, Threads: 32},
 	})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func atOnce(r row, id string) row {
 		if edit != nil {
 			edit(c)
 		}
-		c.opts.Fetch.MaxRedirects = maxRedirects
+		c.opts.Fetch.Following.MaxRedirects = maxRedirects
 	}
 	return r
 }
@@ -221,7 +221,7 @@ func p14AtOnce() row {
 	edit := r.edit
 	r.edit = func(c *crawl) {
 		edit(c)
-		c.opts.Fetch.MaxRedirects = maxRedirects
+		c.opts.Fetch.Following.MaxRedirects = maxRedirects
 		c.opts.Rounds = 3
 	}
 	return r

@@ -26,7 +26,7 @@ func w3workers() row {
 		outcome: "a slow visit moves to the spare workers, some of which are kept for hosts that answer quickly",
 		figure:  fmt.Sprintf("%d servers with %d such pages each, %d workers: B4", more, each, workers),
 		edit: func(c *crawl) {
-			c.opts.Fetch.SlowVisit, c.opts.Fetch.FailureDelay, c.opts.Fetch.MaxFailures = pause/2, -1, -1
+			c.opts.Fetch.SlowVisit, c.opts.Fetch.Politeness.FailureDelay, c.opts.Fetch.Politeness.MaxFailures = pause/2, -1, -1
 		},
 	}
 	for i := range more {
@@ -58,8 +58,8 @@ func r5address() row {
 		at := netip.MustParseAddrPort(c.servers["one"].addr)
 		all := httpproto.ConnectTo{ToHost: at.Addr().String(), ToPort: at.Port()}
 		c.http.ConnectTo[len(c.http.ConnectTo)-1] = all
-		c.opts.Fetch.By, c.opts.Fetch.Delay = hostdb.ByIP, quiet
-		c.opts.Fetch.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		c.opts.Fetch.Politeness.By, c.opts.Fetch.Politeness.Delay = hostdb.ByIP, quiet
+		c.opts.Fetch.Politeness.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 			if strings.HasPrefix(host, "n") || strings.HasPrefix(host, "one.") {
 				return []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, nil
 			}

@@ -236,7 +236,7 @@ func r5() row {
 		id: "R5", input: "many names of one domain, ports, schemes, upper case and trailing dots", outcome: "crawled by domain, they share one queue",
 		figure: "0 gaps shorter than the pause, less a millisecond",
 		domain: "r5.example.com",
-		edit:   func(c *crawl) { c.opts.Fetch.By = hostdb.ByDomain },
+		edit:   func(c *crawl) { c.opts.Fetch.Politeness.By = hostdb.ByDomain },
 		check: func(t testing.TB, c *crawl) {
 			var all []seen
 			for _, s := range c.servers {

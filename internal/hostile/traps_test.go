@@ -234,7 +234,7 @@ func (m *maze) crawl(t testing.TB, topN int, edit func(*recrawl.Options)) (real,
 	for visits < mazeBudget {
 		o := recrawl.Options{
 			Agent: "recrawl-hostile", Protocol: m, Rounds: 1,
-			Generate: generate.Options{TopN: min(topN, mazeBudget-visits)}, Fetch: fetch.Options{Delay: -1},
+			Generate: generate.Options{TopN: min(topN, mazeBudget-visits)}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		}
 		if edit != nil {
 			edit(&o)

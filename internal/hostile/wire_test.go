@@ -225,7 +225,7 @@ func w5() row {
 		sites:   sites,
 		pages:   20,
 		edit: func(c *crawl) {
-			c.opts.Fetch.NoRobots = true
+			c.opts.Fetch.Politeness.NoRobots = true
 			c.http.HeaderTimeout = 400 * time.Millisecond
 		},
 		check: func(t testing.TB, c *crawl) {
@@ -249,7 +249,7 @@ func w6() row {
 	}
 	r := row{
 		id: "W6", input: "certificates that are expired, not yet valid, for another name, from an unknown authority, for clients, of 300 KB; a handshake that breaks off; TLS 1.0; no TLS",
-		outcome: "verified by default, and the class of the fault is the reason", edit: func(c *crawl) { c.opts.Fetch.NoRobots = true; c.http.TLSTimeout = 400 * time.Millisecond },
+		outcome: "verified by default, and the class of the fault is the reason", edit: func(c *crawl) { c.opts.Fetch.Politeness.NoRobots = true; c.http.TLSTimeout = 400 * time.Millisecond },
 	}
 	for _, k := range []struct {
 		name, reason string

@@ -87,12 +87,12 @@ func TestDefaultsAreNutchs(t *testing.T) {
 		{"agent", c.Agent, "testbot"},
 		{"user agent", c.HTTP.UserAgent, "testbot/Nutch-1.23-SNAPSHOT"},
 		{"threads", c.Fetch.Threads, 10},
-		{"delay", c.Fetch.Delay, 5 * time.Second},
-		{"max crawl delay", c.Fetch.MaxCrawlDelay, 30 * time.Second},
-		{"max failures", c.Fetch.MaxFailures, 5},
-		{"outlinks", c.Fetch.MaxOutlinks, 100},
-		{"outlink length", c.Fetch.MaxOutlinkLength, 4096},
-		{"skip truncated", c.Fetch.SkipTruncated, true},
+		{"delay", c.Fetch.Politeness.Delay, 5 * time.Second},
+		{"max crawl delay", c.Fetch.Politeness.MaxCrawlDelay, 30 * time.Second},
+		{"max failures", c.Fetch.Politeness.MaxFailures, 5},
+		{"outlinks", c.Fetch.Links.MaxPerPage, 100},
+		{"outlink length", c.Fetch.Links.MaxLength, 4096},
+		{"skip truncated", c.Fetch.Parsing.SkipTruncated, true},
 		{"parse later", c.ParseLater, true},
 		{"content limit", c.HTTP.MaxBytes, int64(1 << 20)},
 		{"timeout", c.HTTP.ConnectTimeout, 10 * time.Second},
@@ -114,9 +114,9 @@ func TestDefaultsAreNutchs(t *testing.T) {
 		// What is off by being on in Nutch.
 		{"without validators", c.Fetch.Unconditional, false},
 		{"contents not kept", c.Fetch.NoContent, false},
-		{"redirects exempt", c.Fetch.ExemptRedirects, false},
-		{"links not filtered", c.Fetch.NoFilter, false},
-		{"links not normalized", c.Fetch.NoNormalize, false},
+		{"redirects exempt", c.Fetch.Following.ExemptRedirects, false},
+		{"links not filtered", c.Fetch.Links.NoFilter, false},
+		{"links not normalized", c.Fetch.Links.NoNormalize, false},
 		{"sitemaps not strict", c.Fetch.Sitemaps.NoStrict, false},
 		{"sitemaps not filtered", c.Fetch.Sitemaps.NoFilter, false},
 		{"sitemaps not normalized", c.Fetch.Sitemaps.NoNormalize, false},
@@ -243,7 +243,7 @@ func TestEdges(t *testing.T) {
 		s := &o.Crawl.Update.Sweep
 		return [3]bool{s.Normalize, s.Filter, s.Rules != nil && s.Rules == o.Crawl.Rules}
 	}
-	depth := func(o *nutchconf.Options) any { return o.Crawl.Fetch.QueueDepth }
+	depth := func(o *nutchconf.Options) any { return o.Crawl.Fetch.Limits.QueueDepth }
 	timeouts := func(o *nutchconf.Options) any {
 		h := &o.Crawl.HTTP
 		return [3]time.Duration{h.ConnectTimeout, h.TLSTimeout, h.HeaderTimeout}
@@ -528,7 +528,7 @@ func TestAdaptiveZeros(t *testing.T) {
 
 func TestExpressions(t *testing.T) {
 	o := options(t, "generate.max.count.expr", "fetched > 100 ? 10.0 : 2.0", "generate.hostdb", "crawl/hostdb", "generate.restrict.status", "db_unfetched", "fetcher.queue.mode", "byDomain")
-	if o.Crawl.Fetch.By != hostdb.ByDomain {
+	if o.Crawl.Fetch.Politeness.By != hostdb.ByDomain {
 		t.Error("fetcher.queue.mode has no effect")
 	}
 	if n, err := o.Crawl.Generate.HostLimit(&hostdb.Host{}); n != 2 || err != nil {
@@ -661,7 +661,7 @@ func TestOrphansAndExemptions(t *testing.T) {
 	if err != nil || !o.Crawl.Update.Sweep.Orphans || len(o.Crawl.Reload) != 1 || len(o.Notes) != 0 {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	exempt := func() bool { return o.Crawl.Fetch.Exempt("http://a.example/", "http://b.example/") }
+	exempt := func() bool { return o.Crawl.Fetch.Links.Exempt("http://a.example/", "http://b.example/") }
 	if exempt() {
 		t.Error("exempt without a rule")
 	}

@@ -540,14 +540,14 @@ func TestOtherProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.Crawl.Fetch.FilterList || !o.Crawl.Fetch.Sign || o.Crawl.Fetch.NormalizeList {
+	if !o.Crawl.Fetch.FilterList || !o.Crawl.Fetch.Parsing.SignUnparsed || o.Crawl.Fetch.NormalizeList {
 		t.Errorf("%+v", o.Crawl.Fetch)
 	}
 	if o.Crawl.HTTP.Proxy != "http://me:p%40ss@proxy.example:3128" {
 		t.Errorf("the proxy is %q", o.Crawl.HTTP.Proxy)
 	}
 	parser := o.Crawl.Parser.(parse.Mux)["text/html"].(*htmlparse.Parser)
-	if parser.Timeout != 7*time.Second || o.Crawl.Fetch.ParseTimeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.SwitchOf(true) || o.Crawl.Update.VisitMeta ||
+	if parser.Timeout != 7*time.Second || o.Crawl.Fetch.Parsing.Timeout != 7*time.Second || !o.Crawl.Update.ParseFailed || o.Index.DeleteFailedParse != index.SwitchOf(true) || o.Crawl.Update.VisitMeta ||
 		!slices.Equal(o.Quantiles, []float64{.5, .25}) || o.File.MaxBytes != 9 || !slices.Equal(o.Crawl.Scoring.(*scoring.Metadata).Content, []string{"a", "b"}) {
 		t.Errorf("%+v, %+v", parser, o)
 	}

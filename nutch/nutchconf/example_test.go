@@ -22,7 +22,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err) // names every mistake, with file and line
 	}
-	fmt.Println(o.Crawl.Fetch.Delay, o.Crawl.Fetch.Threads)
+	fmt.Println(o.Crawl.Fetch.Politeness.Delay, o.Crawl.Fetch.Threads)
 	fmt.Println(o.Crawl.Rules.Apply(urlfilter.Outlink, "HTTP://Example.com:80/a//b#top"))
 	for _, n := range o.Notes {
 		fmt.Println(n)

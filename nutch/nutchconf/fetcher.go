@@ -11,9 +11,9 @@ import (
 // patience sets how long to wait for a host whose robots.txt is unavailable.
 func (b *builder) patience(o *fetch.Options) {
 	const visits = "http.robots.503.defer.visits."
-	o.RobotsRetries = max(b.int(visits+"retries"), 0)
-	if o.RobotsWait = b.millis(visits + "delay"); o.RobotsWait <= 0 {
-		o.RobotsWait = 1 // at once
+	o.Politeness.RobotsRetries = max(b.int(visits+"retries"), 0)
+	if o.Politeness.RobotsWait = b.millis(visits + "delay"); o.Politeness.RobotsWait <= 0 {
+		o.Politeness.RobotsWait = 1 // at once
 	}
 }
 
@@ -21,23 +21,23 @@ func (b *builder) patience(o *fetch.Options) {
 func (b *builder) limits(o *fetch.Options) {
 	switch n := b.int("fetcher.timelimit.mins"); {
 	case n > 0:
-		o.TimeLimit = time.Duration(n) * time.Minute
+		o.Limits.TimeLimit = time.Duration(n) * time.Minute
 	case n == 0 && !b.failed["fetcher.timelimit.mins"]:
-		o.TimeLimit = 1 // ends at once: only visits that have started are made
+		o.Limits.TimeLimit = 1 // ends at once: only visits that have started are made
 	}
 	const threshold = "fetcher.throughput.threshold."
 	pages, retries, after := b.int(threshold+"pages"), b.int(threshold+"retries"), b.int(threshold+"check.after")
 	if pages > 0 {
-		o.MinRate = float64(pages)
-		o.SlowSeconds = max(retries, 1)
-		if o.SlowAfter = time.Duration(after) * time.Minute; after <= 0 {
-			o.SlowAfter = -1
+		o.Limits.MinRate = float64(pages)
+		o.Limits.MinRateSeconds = max(retries, 1)
+		if o.Limits.MinRateAfter = time.Duration(after) * time.Minute; after <= 0 {
+			o.Limits.MinRateAfter = -1
 		}
 	}
 	// Only a value that was set counts: the fetch looks further ahead than Nutch does
 	// by default.
 	if n := b.count("fetcher.queue.depth.multiplier"); b.set("fetcher.queue.depth.multiplier") {
-		o.QueueDepth = n
+		o.Limits.QueueDepth = n
 	}
 }
 
@@ -46,7 +46,7 @@ func (b *builder) beyond(o *fetch.Options) {
 	const follow = "fetcher.follow.outlinks."
 	depth, links, internal := b.int(follow+"depth"), b.int(follow+"num.links"), b.bool(follow+"ignore.external")
 	if depth > 0 && links > 0 {
-		o.FollowDepth, o.FollowLinks, o.FollowExternal = depth, links, !internal
+		o.Following.Depth, o.Following.MaxLinks, o.Following.External = depth, links, !internal
 	}
 	o.NormalizeList = b.bool("fetcher.normalize.urls")
 	o.FilterList = b.bool("fetcher.filter.urls")
@@ -54,8 +54,8 @@ func (b *builder) beyond(o *fetch.Options) {
 
 // redirects sets how far a fetch follows redirects itself.
 func (b *builder) redirects(o *fetch.Options) {
-	o.MaxRedirects = max(b.int("http.redirect.max"), 0)
-	o.SkipExceeded = b.bool("http.redirect.max.exceeded.skip")
+	o.Following.MaxRedirects = max(b.int("http.redirect.max"), 0)
+	o.Following.SkipExceeded = b.bool("http.redirect.max.exceeded.skip")
 }
 
 // robots sets whose robots.txt rules apply.
@@ -73,19 +73,19 @@ func (b *builder) robots(o *Options) {
 
 // politeness sets the load on hosts and on the network.
 func (b *builder) politeness(o *fetch.Options) {
-	o.By = b.queueMode()
-	o.ThreadsPerHost = b.count("fetcher.threads.per.queue")
-	if o.MinDelay = b.seconds("fetcher.server.min.delay"); o.MinDelay <= 0 {
-		o.MinDelay = -1
+	o.Politeness.By = b.queueMode()
+	o.Politeness.ThreadsPerHost = b.count("fetcher.threads.per.queue")
+	if o.Politeness.MinDelay = b.seconds("fetcher.server.min.delay"); o.Politeness.MinDelay <= 0 {
+		o.Politeness.MinDelay = -1
 	}
-	o.MinCrawlDelay = b.secondsLike("fetcher.min.crawl.delay", "fetcher.server.delay")
-	if o.FailureDelay = b.secondsLike("fetcher.exceptions.per.queue.delay", "fetcher.server.delay"); o.FailureDelay <= 0 {
-		o.FailureDelay = -1
+	o.Politeness.MinCrawlDelay = b.secondsLike("fetcher.min.crawl.delay", "fetcher.server.delay")
+	if o.Politeness.FailureDelay = b.secondsLike("fetcher.exceptions.per.queue.delay", "fetcher.server.delay"); o.Politeness.FailureDelay <= 0 {
+		o.Politeness.FailureDelay = -1
 	}
-	o.MaxPause = -1
-	o.ForgetAfter = max(b.wholeSeconds("fetcher.exceptions.per.queue.clear.after"), 1)
+	o.Politeness.MaxPause = -1
+	o.Politeness.ForgetAfter = max(b.wholeSeconds("fetcher.exceptions.per.queue.clear.after"), 1)
 	if kbits := b.int("fetcher.bandwidth.target"); kbits > 0 {
-		o.Limiter = &fetch.Limiter{Bytes: float64(kbits) * 1000 / 8}
+		o.Politeness.Limiter = &fetch.Limiter{Bytes: float64(kbits) * 1000 / 8}
 	}
 }
 

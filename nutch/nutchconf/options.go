@@ -88,7 +88,7 @@ func (b *builder) options() *Options {
 	o.Crawl.Rules = b.rules(plugins)
 	b.fetch(&o.Crawl.Fetch)
 	if e := b.exempt(plugins); e != nil {
-		o.Crawl.Fetch.Exempt = e.Exempt
+		o.Crawl.Fetch.Links.Exempt = e.Exempt
 		o.Crawl.Reload = append(o.Crawl.Reload, e)
 	}
 	o.Crawl.ParseLater = !b.bool("fetcher.parse")
@@ -371,39 +371,39 @@ func (b *builder) signature() signature.Signature {
 
 func (b *builder) fetch(o *fetch.Options) {
 	o.Threads = b.count("fetcher.threads.fetch")
-	if o.Delay = b.seconds("fetcher.server.delay"); o.Delay <= 0 {
-		o.Delay = -1
+	if o.Politeness.Delay = b.seconds("fetcher.server.delay"); o.Politeness.Delay <= 0 {
+		o.Politeness.Delay = -1
 	}
-	o.MaxCrawlDelay = never(b.wholeSeconds("fetcher.max.crawl.delay"))
-	switch o.MaxFailures = b.int("fetcher.max.exceptions.per.queue"); {
-	case o.MaxFailures < 0:
-		o.MaxFailures = -1
-	case o.MaxFailures == 0:
-		o.MaxFailures = 1
+	o.Politeness.MaxCrawlDelay = never(b.wholeSeconds("fetcher.max.crawl.delay"))
+	switch o.Politeness.MaxFailures = b.int("fetcher.max.exceptions.per.queue"); {
+	case o.Politeness.MaxFailures < 0:
+		o.Politeness.MaxFailures = -1
+	case o.Politeness.MaxFailures == 0:
+		o.Politeness.MaxFailures = 1
 	}
-	if o.ParseTimeout = b.wholeSeconds("parser.timeout"); o.ParseTimeout < 0 {
-		o.ParseTimeout = -1
+	if o.Parsing.Timeout = b.wholeSeconds("parser.timeout"); o.Parsing.Timeout < 0 {
+		o.Parsing.Timeout = -1
 	}
 	b.politeness(o)
 	o.NoContent = !b.bool("fetcher.store.content")
-	o.Sign = b.bool("fetcher.signature")
+	o.Parsing.SignUnparsed = b.bool("fetcher.signature")
 	b.limits(o)
 	b.patience(o)
 	b.beyond(o)
 	b.redirects(o)
 
-	o.IgnoreExternal = b.bool("db.ignore.external.links")
-	o.IgnoreInternal = b.bool("db.ignore.internal.links")
-	o.ExemptRedirects = !b.bool("db.ignore.also.redirects")
-	o.LinksBy = b.by("db.ignore.external.links.mode", "byHost", "byDomain")
-	if o.MaxOutlinks = b.int("db.max.outlinks.per.page"); o.MaxOutlinks == 0 {
+	o.Links.IgnoreExternal = b.bool("db.ignore.external.links")
+	o.Links.IgnoreInternal = b.bool("db.ignore.internal.links")
+	o.Following.ExemptRedirects = !b.bool("db.ignore.also.redirects")
+	o.Links.By = b.by("db.ignore.external.links.mode", "byHost", "byDomain")
+	if o.Links.MaxPerPage = b.int("db.max.outlinks.per.page"); o.Links.MaxPerPage == 0 {
 		b.note("db.max.outlinks.per.page", "0, which keeps no links, is not supported: all are kept; db.update.additions.allowed adds no page")
 	}
-	o.MaxOutlinkLength = b.limit("db.max.outlink.length")
-	o.NoFilter = !b.bool("parse.filter.urls")
-	o.NoNormalize = !b.bool("parse.normalize.urls")
-	o.SkipTruncated = b.bool("parser.skip.truncated")
-	o.ParseMeta = b.list("db.parsemeta.to.crawldb")
+	o.Links.MaxLength = b.limit("db.max.outlink.length")
+	o.Links.NoFilter = !b.bool("parse.filter.urls")
+	o.Links.NoNormalize = !b.bool("parse.normalize.urls")
+	o.Parsing.SkipTruncated = b.bool("parser.skip.truncated")
+	o.Parsing.Meta = b.list("db.parsemeta.to.crawldb")
 	o.Unconditional = !b.bool("http.enable.if.modified.since.header")
 	o.NutchCompat = b.compat()
 	o.Sitemaps = fetch.SitemapOptions{

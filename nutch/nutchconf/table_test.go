@@ -104,34 +104,43 @@ func TestNamesInTableExist(t *testing.T) {
 	} {
 		types[typ.String()] = typ
 	}
-	check := func(where, name string) reflect.Type {
-		parts := strings.SplitN(name, ".", 3)
+	// check returns the struct that has the field that name ends with, such as
+	// "fetch.Options.Limits" for fetch.Options.Limits.MaxBytes.
+	check := func(where, name string) (owner string) {
+		parts := strings.Split(name, ".")
 		typ := types[strings.Join(parts[:2], ".")]
 		if typ == nil {
 			if name != "scoring.URLMeta" { // a function
 				t.Errorf("%s: there is no %s", where, name)
 			}
-			return nil
+			return ""
 		}
-		if len(parts) == 3 {
-			if _, ok := typ.FieldByName(parts[2]); !ok {
+		for i, part := range parts[2:] {
+			f, ok := typ.FieldByName(part)
+			if !ok {
 				t.Errorf("%s: there is no %s", where, name)
+				break
+			}
+			typ, owner = f.Type, strings.Join(parts[:2+i], ".")
+			if typ.Kind() != reflect.Struct && i < len(parts)-3 {
+				t.Errorf("%s: %s is no struct", where, name)
+				break
 			}
 		}
-		return typ
+		return owner
 	}
-	inText := regexp.MustCompile(`\b[a-z]+\.[A-Z]\w*(\.[A-Z]\w*)?`)
+	inText := regexp.MustCompile(`\b[a-z]+(\.[A-Z]\w*)+`)
 	for _, p := range Properties() {
-		var last reflect.Type
+		owner := ""
 		for f := range strings.SplitSeq(p.Field, ", ") {
 			switch {
 			case f == "":
 			case strings.Contains(f, "."):
-				last = check(p.Name, f)
-			case last == nil:
+				owner = check(p.Name, f)
+			case owner == "":
 				t.Errorf("%s: a field %s of nothing", p.Name, f)
 			default:
-				check(p.Name, last.String()+"."+f)
+				check(p.Name, owner+"."+f)
 			}
 		}
 		for _, name := range inText.FindAllString(p.Note, -1) {

@@ -114,7 +114,7 @@ type Options struct {
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// Ascending dials the addresses of a host in ascending order, IPv4 first, instead
 	// of in the order of the answer. So the address dialled is the one that a crawl
-	// that queues by address (fetch.Options.By) assigns to the host, unless it cannot
+	// that queues by address (fetch.Options.Politeness.By) assigns to the host, unless it cannot
 	// be reached.
 	Ascending bool
 	// LookupTime is how long the addresses of a host are cached, for about the

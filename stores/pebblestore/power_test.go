@@ -159,7 +159,7 @@ func (s site) crawl(ctx context.Context, db *DB, k *told) (err error) {
 	}
 	c, err := recrawl.New(stores, recrawl.Options{
 		Agent: "tester", Protocol: s.web.Protocol(), Now: func() time.Time { return s.now },
-		Fetch: fetch.Options{Delay: -1, Threads: 3}, Generate: generate.Options{TopN: s.topN},
+		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}, Threads: 3}, Generate: generate.Options{TopN: s.topN},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {

@@ -100,7 +100,7 @@ func (c *clockwork) crawl(t *testing.T, h *home) {
 		Agent: "recrawl-test", Protocol: c, Now: c.now, Rounds: clockRounds, KeepSegments: 1,
 		Schedule: &schedule.Default{DefaultInterval: clockInterval},
 	}
-	o.Fetch.Delay, o.Fetch.Threads, o.Fetch.ThreadsPerHost = -1, 4, 2
+	o.Fetch.Politeness.Delay, o.Fetch.Threads, o.Fetch.Politeness.ThreadsPerHost = -1, 4, 2
 
 	if err := h.open(); err != nil {
 		t.Fatal(err)

@@ -82,8 +82,8 @@ func TestSoak(t *testing.T) {
 		HTTP:   httpproto.Options{ConnectTo: []httpproto.ConnectTo{connect}},
 		OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil },
 	}
-	o.Fetch.Delay, o.Fetch.Threads, o.Fetch.ThreadsPerHost, o.Fetch.MaxRedirects, o.Fetch.FollowDepth = -1, 32, 4, 2, 1
-	o.Fetch.MaxFailures, o.Fetch.FailureDelay = -1, -1
+	o.Fetch.Politeness.Delay, o.Fetch.Threads, o.Fetch.Politeness.ThreadsPerHost, o.Fetch.Following.MaxRedirects, o.Fetch.Following.Depth = -1, 32, 4, 2, 1
+	o.Fetch.Politeness.MaxFailures, o.Fetch.Politeness.FailureDelay = -1, -1
 	o.Generate.TopN, o.Invert.MaxInlinks = 400, 5
 	o.Update.VisitMeta, o.Update.Sweep.Orphans, o.Update.Sweep.PurgeGone = true, true, true
 	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, o)

@@ -85,40 +85,40 @@ func newWorld(seed uint64) *world {
 	o := &w.o
 	*o = recrawl.Options{Agent: "recrawl-test", Protocol: w, Now: w.clock.Now}
 	o.Rounds = []int{0, 0, 2, 4}[r.IntN(4)]
-	o.Fetch.Delay = []time.Duration{-1, 0, 700 * time.Millisecond}[r.IntN(3)]
-	o.Fetch.By = []hostdb.By{hostdb.ByHost, hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP}[r.IntN(4)]
-	o.Fetch.Lookup = w.lookup
-	if o.Generate.By = o.Fetch.By; o.Generate.By == hostdb.ByIP {
+	o.Fetch.Politeness.Delay = []time.Duration{-1, 0, 700 * time.Millisecond}[r.IntN(3)]
+	o.Fetch.Politeness.By = []hostdb.By{hostdb.ByHost, hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP}[r.IntN(4)]
+	o.Fetch.Politeness.Lookup = w.lookup
+	if o.Generate.By = o.Fetch.Politeness.By; o.Generate.By == hostdb.ByIP {
 		o.Generate.By = hostdb.ByHost
 	}
 	if maybe(2) {
-		o.Fetch.MaxRedirects = 1 + r.IntN(4)
-		o.Fetch.SkipExceeded = maybe(2)
-		way("%d redirects at once", o.Fetch.MaxRedirects)
+		o.Fetch.Following.MaxRedirects = 1 + r.IntN(4)
+		o.Fetch.Following.SkipExceeded = maybe(2)
+		way("%d redirects at once", o.Fetch.Following.MaxRedirects)
 	}
 	if maybe(3) {
-		o.Fetch.FollowDepth, o.Fetch.FollowLinks, o.Fetch.FollowExternal = 1+r.IntN(2), r.IntN(4), maybe(2)
-		way("links %d deep at once", o.Fetch.FollowDepth)
+		o.Fetch.Following.Depth, o.Fetch.Following.MaxLinks, o.Fetch.Following.External = 1+r.IntN(2), r.IntN(4), maybe(2)
+		way("links %d deep at once", o.Fetch.Following.Depth)
 	}
 	if maybe(3) {
-		o.Fetch.QueueDepth = 1 + r.IntN(3)
+		o.Fetch.Limits.QueueDepth = 1 + r.IntN(3)
 	}
 	if maybe(4) {
-		o.Fetch.MaxOutlinks = 1 + r.IntN(8)
+		o.Fetch.Links.MaxPerPage = 1 + r.IntN(8)
 	}
 	if maybe(4) {
-		o.Fetch.ThreadsPerHost = 2 + r.IntN(2)
-		way("%d threads a host", o.Fetch.ThreadsPerHost)
+		o.Fetch.Politeness.ThreadsPerHost = 2 + r.IntN(2)
+		way("%d threads a host", o.Fetch.Politeness.ThreadsPerHost)
 	}
 	// When patience with a host ends is a matter of time.
-	o.Fetch.MaxWait, o.Fetch.MaxFailures = 1000*time.Hour, -1
+	o.Fetch.Politeness.MaxWait, o.Fetch.Politeness.MaxFailures = 1000*time.Hour, -1
 	if maybe(6) {
-		o.Fetch.RobotsRetries, o.Fetch.RobotsWait = r.IntN(3), time.Minute
+		o.Fetch.Politeness.RobotsRetries, o.Fetch.Politeness.RobotsWait = r.IntN(3), time.Minute
 	}
 	o.Fetch.Sitemaps.NoDiscovery = maybe(4)
 	o.Fetch.NoContent = maybe(4)
-	o.Fetch.IgnoreExternal = maybe(6)
-	o.ParseLater = maybe(3) && o.Fetch.FollowDepth == 0
+	o.Fetch.Links.IgnoreExternal = maybe(6)
+	o.ParseLater = maybe(3) && o.Fetch.Following.Depth == 0
 	if maybe(2) {
 		o.Generate.TopN = 5 + r.IntN(60)
 	}
@@ -180,7 +180,7 @@ func newWorld(seed uint64) *world {
 	}
 	o.Update.MaxRetries = r.IntN(3)
 	if maybe(4) {
-		o.Fetch.HostRule = func(string) fetch.HostRule { return fetch.HostRule{Requests: 1000} }
+		o.Fetch.Politeness.HostRule = func(string) fetch.HostRule { return fetch.HostRule{Requests: 1000} }
 	}
 	if maybe(3) {
 		o.Signature = signature.TextProfile{}
@@ -205,7 +205,7 @@ func newWorld(seed uint64) *world {
 		}
 	}
 	w.seeds = strings.Join(lines, "\n")
-	w.ways = fmt.Sprintf("seed %d: %d runs, %d hosts of %d pages, delay %v, by %v, %s", seed, w.runs, web.Hosts, web.PagesPerHost, o.Fetch.Delay, o.Fetch.By, strings.Join(ways, ", "))
+	w.ways = fmt.Sprintf("seed %d: %d runs, %d hosts of %d pages, delay %v, by %v, %s", seed, w.runs, web.Hosts, web.PagesPerHost, o.Fetch.Politeness.Delay, o.Fetch.Politeness.By, strings.Join(ways, ", "))
 	return w
 }
 
