@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // Prefix accepts URLs that begin with one of its prefixes. The zero value
@@ -121,8 +123,8 @@ func (f *Suffix) suffix(url string) *affix {
 	switch {
 	case !f.o.Path:
 	case f.NutchCompat:
-		if u, err := parseJavaURL(url, isJavaHandled); err == nil {
-			url = u.path
+		if u, err := javaurl.Parse(url, javaurl.Handled); err == nil {
+			url = u.Path
 		}
 	default:
 		if path, ok := pathOf(url); ok {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // AjaxNormalizer rewrites URLs of pages that followed the former AJAX crawling
@@ -34,11 +36,11 @@ func (n AjaxNormalizer) Normalize(scope Scope, url string) (string, error) {
 		}
 		separator := "?"
 		if n.NutchCompat {
-			u, err := parseJavaURL(url, Basic{}.javaKnows)
+			u, err := javaurl.Parse(url, Basic{}.javaKnows)
 			if err != nil {
 				return "", err
 			}
-			if u.hasQuery {
+			if u.HasQuery {
 				separator = "&"
 			}
 		} else if strings.Contains(url[:i], "?") {
@@ -117,36 +119,36 @@ func unescapeFragment(url string) string {
 }
 
 func unescapeFragmentNutch(url string) (string, error) {
-	u, err := parseJavaURL(url, Basic{}.javaKnows)
+	u, err := javaurl.Parse(url, Basic{}.javaKnows)
 	if err != nil {
 		return "", err
 	}
-	if !u.hasQuery {
+	if !u.HasQuery {
 		return "", errFragment
 	}
-	_, param, more := strings.Cut(u.query, "&")
+	_, param, more := strings.Cut(u.Query, "&")
 	if !more {
-		param, u.hasQuery = u.query, false
+		param, u.HasQuery = u.Query, false
 	} else {
 		// Nutch removes the parameter by a pattern made from it.
 		re, err := regexp.Compile("&" + param)
 		if err != nil {
 			return "", err
 		}
-		if at := re.FindStringIndex(u.query); at != nil {
-			u.query = u.query[:at[0]] + u.query[at[1]:]
+		if at := re.FindStringIndex(u.Query); at != nil {
+			u.Query = u.Query[:at[0]] + u.Query[at[1]:]
 		}
-		u.hasQuery = u.query != ""
+		u.HasQuery = u.Query != ""
 	}
 	if len(param) < len(escapedFragment) {
 		return "", errFragment
 	}
-	fragment, err := decodeJavaForm(param[len(escapedFragment):])
+	fragment, err := javaurl.DecodeForm(param[len(escapedFragment):])
 	if err != nil {
 		return "", err
 	}
-	u.ref, u.hasRef = "!"+fragment, true
-	return u.rebuilt(u.path), nil
+	u.Ref, u.HasRef = "!"+fragment, true
+	return rebuilt(&u, u.Path), nil
 }
 
 // ExplainScope says which way the URL is rewritten in a scope.

@@ -204,6 +204,10 @@ func isNormalEscape(s string) bool {
 	return hi >= 0 && lo >= 0 && s[1] < 'a' && s[2] < 'a' && class[hi<<4|lo]&unreserved == 0
 }
 
+func isAlnum(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
 func unhex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
@@ -271,17 +275,24 @@ func (b Basic) cutScheme(url string) (scheme, rest string, err error) {
 	if i <= 0 {
 		return "", "", errNoScheme
 	}
-	for j := range i {
-		c := url[j] | 0x20
-		if !('a' <= c && c <= 'z') && (j == 0 || !('0' <= url[j] && url[j] <= '9') && !strings.ContainsRune("+-.", rune(url[j]))) {
-			return "", "", errNoScheme
-		}
+	if !isScheme(url[:i]) {
+		return "", "", errNoScheme
 	}
 	scheme = strings.ToLower(url[:i])
 	if b.Schemes == nil && scheme != "http" && scheme != "https" || b.Schemes != nil && !slices.Contains(b.Schemes, scheme) {
 		return "", "", errScheme
 	}
 	return scheme, url[i+1:], nil
+}
+
+// isScheme reports whether a string is a scheme (RFC 3986, 3.1).
+func isScheme(s string) bool {
+	for i := range len(s) {
+		if !isAlpha(s[i]) && (i == 0 || !isAlnum(s[i]) && s[i] != '+' && s[i] != '-' && s[i] != '.') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func isSlash(c byte) bool { return c == '/' || c == '\\' }

@@ -3,34 +3,34 @@ package urlfilter
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// normalizeNutch is Nutch's BasicURLNormalizer. The two Java classes it relies
-// on are in javaurl.go and javauri.go.
+// normalizeNutch is Nutch's BasicURLNormalizer.
 func (b Basic) normalizeNutch(s string) (string, error) {
-	s = strings.TrimFunc(s, isJavaBlank)
+	s = strings.TrimFunc(s, javaurl.IsBlank)
 	if s == "" {
 		return "", nil
 	}
-	u, err := parseJavaURL(s, b.javaKnows)
+	u, err := javaurl.Parse(s, b.javaKnows)
 	if err != nil {
 		return "", err
 	}
-	changed := !strings.HasPrefix(s, u.protocol)
-	host, port, file := u.host, u.port, u.file()
-	dots := u.protocol == "file"
-	if u.protocol == "http" || u.protocol == "https" || u.protocol == "ftp" {
+	changed := !strings.HasPrefix(s, u.Protocol)
+	host, port, file := u.Host, u.Port, u.File()
+	dots := u.Protocol == "file"
+	if u.Protocol == "http" || u.Protocol == "https" || u.Protocol == "ftp" {
 		if host, err = b.hostNutch(host); err != nil {
 			return "", err
 		}
 		// An authority that is more than the host has a user or a port, perhaps
 		// an empty one.
-		changed = changed || !u.server || host != u.host || u.authority != host || u.hasRef
-		if port == u.defaultPort() {
+		changed = changed || !u.HasAuthority || host != u.Host || u.Authority != host || u.HasRef
+		if port == u.DefaultPort() {
 			port, changed = -1, true
 		}
 		dots = strings.HasPrefix(file, "/")
@@ -45,7 +45,7 @@ func (b Basic) normalizeNutch(s string) (string, error) {
 		// While nothing has changed, the fragment of a file URL is still there.
 		v := u
 		if changed {
-			if v, err = makeJavaURL(u.protocol, host, port, file); err != nil {
+			if v, err = javaurl.Make(u.Protocol, host, port, file); err != nil {
 				return "", err
 			}
 		}
@@ -60,12 +60,12 @@ func (b Basic) normalizeNutch(s string) (string, error) {
 	if !changed {
 		return s, nil
 	}
-	v, err := makeJavaURL(u.protocol, host, port, file)
+	v, err := javaurl.Make(u.Protocol, host, port, file)
 	if err != nil {
 		return "", err
 	}
-	if u.hasUser && u.protocol != "http" && u.protocol != "https" {
-		v.authority = u.user + "@" + v.authority
+	if u.HasUser && u.Protocol != "http" && u.Protocol != "https" {
+		v.Authority = u.User + "@" + v.Authority
 	}
 	return v.String(), nil
 }
@@ -86,11 +86,11 @@ func (b Basic) javaKnows(protocol string) bool {
 func (b Basic) hostNutch(host string) (string, error) {
 	if strings.Contains(host, "%") {
 		var err error
-		if host, err = decodeJavaForm(host); err != nil {
+		if host, err = javaurl.DecodeForm(host); err != nil {
 			return "", err
 		}
 	}
-	host = lowerJava(host)
+	host = javaurl.ToLower(host)
 	switch {
 	case b.HostIDN == ToASCII && !isASCII(host):
 		h, err := b.asciiNutch(host)
@@ -109,125 +109,6 @@ func (b Basic) hostNutch(host string) (string, error) {
 		host = strings.TrimSuffix(host, ".")
 	}
 	return host, nil
-}
-
-// decodeJavaForm is java.net.URLDecoder: a "+" is a blank, and bytes that are
-// not UTF-8 become U+FFFD.
-func decodeJavaForm(s string) (string, error) {
-	if !strings.ContainsAny(s, "%+") {
-		return s, nil
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		switch s[i] {
-		case '+':
-			b = append(b, ' ')
-			i++
-		case '%':
-			run := make([]byte, 0, 8)
-			for i < len(s) && s[i] == '%' {
-				digits := s[i+1:]
-				end := 0
-				for range 2 { // two characters, not bytes
-					if end == len(digits) {
-						return "", errJavaEscape
-					}
-					_, n := utf8.DecodeRuneInString(digits[end:])
-					end += n
-				}
-				v, ok := parseJavaInt(digits[:end], 16)
-				if !ok || v < 0 {
-					return "", errJavaEscape
-				}
-				run = append(run, byte(v))
-				i += 1 + end
-			}
-			for len(run) > 0 { // Java makes one U+FFFD of a truncated sequence
-				r, n := utf8.DecodeRune(run)
-				if r == utf8.RuneError && n == 1 {
-					n = badUTF8(run)
-				}
-				b = utf8.AppendRune(b, r)
-				run = run[n:]
-			}
-		default:
-			b = append(b, s[i])
-			i++
-		}
-	}
-	return string(b), nil
-}
-
-// badUTF8 returns how many bytes at the start of b become one U+FFFD: as many
-// as could begin a character.
-func badUTF8(b []byte) int {
-	n := 1
-	for n < len(b) && n < 4 {
-		var whole [utf8.UTFMax]byte
-		copy(whole[:], b[:n+1])
-		if utf8.FullRune(whole[:n+1]) {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// lowerJava is String.toLowerCase: like strings.ToLower, except for the capital
-// I with a dot and for a sigma at the end of a word.
-func lowerJava(s string) string {
-	if isASCII(s) {
-		return strings.ToLower(s)
-	}
-	b := make([]byte, 0, len(s)+4)
-	for i, r := range s {
-		switch r {
-		case 'İ':
-			b = append(b, "i̇"...)
-		case 'Σ':
-			if isFinalSigma(s, i) {
-				b = append(b, "ς"...)
-			} else {
-				b = append(b, "σ"...)
-			}
-		default:
-			b = utf8.AppendRune(b, unicode.ToLower(r))
-		}
-	}
-	return string(b)
-}
-
-// isFinalSigma reports whether, in the word around the sigma at s[i], a cased
-// letter precedes it and none follows. (Java uses the word boundaries of its
-// BreakIterator, in which digits do not end a word.)
-func isFinalSigma(s string, i int) bool {
-	step := func(r, beyond rune) (cased, on bool) {
-		switch {
-		case unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt):
-			return true, false
-		case unicode.In(r, unicode.L, unicode.Nd, unicode.Mn, unicode.Me, unicode.Cf), r == '_':
-			return false, true
-		}
-		return false, strings.ContainsRune("'\".:·’-", r) && unicode.In(beyond, unicode.L, unicode.Nd)
-	}
-	before, cased, on := s[:i], false, true
-	for on && before != "" {
-		r, n := utf8.DecodeLastRuneInString(before)
-		before = before[:len(before)-n]
-		beyond, _ := utf8.DecodeLastRuneInString(before)
-		cased, on = step(r, beyond)
-	}
-	if !cased {
-		return false
-	}
-	after := s[i+len("Σ"):]
-	for cased, on = false, true; on && after != ""; {
-		r, n := utf8.DecodeRuneInString(after)
-		after = after[n:]
-		beyond, _ := utf8.DecodeRuneInString(after)
-		cased, on = step(r, beyond)
-	}
-	return !cased
 }
 
 // idna2003 and idna2008 map names to ASCII as java.net.IDN (nameprep,
@@ -351,15 +232,15 @@ func escapedByNutch(c byte) bool {
 
 // removeDotsNutch returns path and query of u without dot segments and empty
 // ones, if the path looks as if it had any.
-func (b Basic) removeDotsNutch(u javaURL) (string, error) {
-	file := u.file()
-	if strings.Contains(u.path, "/.") || strings.Contains(u.path, "//") || strings.Contains(u.path, "./") {
-		if normal, err := u.normalizedURI(); err == nil {
-			v, err := parseJavaURL(normal, b.javaKnows)
+func (b Basic) removeDotsNutch(u javaurl.URL) (string, error) {
+	file := u.File()
+	if strings.Contains(u.Path, "/.") || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "./") {
+		if normal, err := u.NormalizedURI(); err == nil {
+			v, err := javaurl.Parse(normal, b.javaKnows)
 			if err != nil {
 				return "", err
 			}
-			file = v.file()
+			file = v.File()
 			// Leading ".." are dropped, but whether one is whole is looked up
 			// in the first: "/../..foo" loses both, and its slash.
 			start := 0

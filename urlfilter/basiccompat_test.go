@@ -1,7 +1,6 @@
 package urlfilter
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -151,15 +150,4 @@ func FuzzBasicNutchCompat(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestBasicNutchCompatErrors(t *testing.T) {
-	for in, want := range map[string]error{
-		"javascript:x": errJavaProtocol, "h": errJavaProtocol, "http://h:x/": errJavaPort, "http://[::g]/": errJavaIPv6,
-		"http://a\x01/": errJavaHost, "http://%zz/": errJavaEscape, "mailto: ": errJavaMail,
-	} {
-		if _, err := (Basic{NutchCompat: true}).Normalize(AnyScope, in); !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", in, err, want)
-		}
-	}
 }

@@ -3,9 +3,10 @@ package urlfilter
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // Domain accepts or rejects URLs by their host. The time it takes does not
@@ -123,7 +124,7 @@ func (f *Domain) add(entry string, line int) error {
 	if f.entries == nil {
 		f.entries, f.spelled, f.plain = map[string]*domainEntry{}, map[string]int{}, true
 	}
-	name := lowerJava(strings.TrimSpace(entry))
+	name := javaurl.ToLower(strings.TrimSpace(entry))
 	if _, ok := f.spelled[name]; !ok {
 		f.spelled[name] = line
 	}
@@ -158,11 +159,11 @@ func (f *Domain) Accept(url string) bool {
 		if len(f.entries) == 0 {
 			return true
 		}
-		u, err := parseJavaURL(url, isJavaHandled)
+		u, err := javaurl.Parse(url, javaurl.Handled)
 		if err != nil {
 			return false
 		}
-		return (f.entryNutch(lowerJava(u.host)) != "") != (f.mode == domainReject)
+		return (f.entryNutch(javaurl.ToLower(u.Host)) != "") != (f.mode == domainReject)
 	}
 	host := hostOf(url)
 	if host == "" {
@@ -254,8 +255,3 @@ func (f *Domain) String() string {
 }
 
 func (f *Domain) empty() bool { return f.mode == domainAccept && len(f.entries) == 0 }
-
-// isJavaHandled reports whether Java has a handler for a protocol.
-func isJavaHandled(protocol string) bool {
-	return slices.Contains([]string{"http", "https", "ftp", "file", "mailto", "jar", "jmod", "jrt"}, protocol)
-}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // Fast rejects URLs by rules that are indexed by host and domain, so it takes
@@ -213,12 +215,12 @@ func rejects(rules []fastRule, path, file string) *fastRule {
 // split returns the host, the path, and the path with the query.
 func (f *Fast) split(url string) (host, path, file string, ok bool) {
 	if f.o.NutchCompat {
-		u, err := parseJavaURL(url, isJavaHandled)
-		file = u.path
-		if u.hasQuery {
-			file += "?" + u.query
+		u, err := javaurl.Parse(url, javaurl.Handled)
+		file = u.Path
+		if u.HasQuery {
+			file += "?" + u.Query
 		}
-		return u.host, u.path, file, err == nil
+		return u.Host, u.Path, file, err == nil
 	}
 	path, ok = pathOf(url)
 	if !ok {

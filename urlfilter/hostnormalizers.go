@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // HostNormalizer replaces hosts. The zero value changes nothing. (Nutch:
@@ -88,15 +90,15 @@ func (n *HostNormalizer) Normalize(_ Scope, url string) (string, error) {
 
 func (n *HostNormalizer) normalize(url string) (string, hostRule, error) {
 	if n.o.NutchCompat {
-		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
 			return "", hostRule{}, err
 		}
-		r, ok := n.lookupNutch(u.host)
+		r, ok := n.lookupNutch(u.Host)
 		if !ok {
 			return url, r, nil
 		}
-		return strings.Replace(url, u.host, r.value, 1), r, nil
+		return strings.Replace(url, u.Host, r.value, 1), r, nil
 	}
 	scheme, user, host, port, rest, ok := cutURL(url)
 	if !ok {
@@ -177,7 +179,7 @@ func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormali
 			return nil
 		}
 		scheme := strings.ToLower(f[1])
-		if c := scheme[0]; c < 'a' || c > 'z' || !isURIScheme(scheme) {
+		if !isScheme(scheme) {
 			return fmt.Errorf("%q is not a scheme", f[1])
 		}
 		return n.rules.add(f[0], true, hostRule{i, line, scheme})
@@ -220,16 +222,16 @@ func (n *ProtocolNormalizer) Normalize(_ Scope, url string) (string, error) {
 
 func (n *ProtocolNormalizer) normalize(url string) (string, hostRule, error) {
 	if n.o.NutchCompat {
-		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
 			return "", hostRule{}, err
 		}
-		r, ok := n.rules.lookup(u.host, true)
-		if !ok || u.port != -1 || r.value == u.protocol {
+		r, ok := n.rules.lookup(u.Host, true)
+		if !ok || u.Port != -1 || r.value == u.Protocol {
 			return url, r, nil
 		}
-		u.protocol, u.hasRef = r.value, false
-		return u.rebuilt(u.path), r, nil
+		u.Protocol, u.HasRef = r.value, false
+		return rebuilt(&u, u.Path), r, nil
 	}
 	scheme, _, host, port, _, ok := cutURL(url)
 	if !ok || port != "" {
@@ -313,20 +315,20 @@ func (n *SlashNormalizer) Normalize(_ Scope, url string) (string, error) {
 
 func (n *SlashNormalizer) normalize(url string) (string, hostRule, error) {
 	if n.o.NutchCompat {
-		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
 			return "", hostRule{}, err
 		}
-		r, ok := n.rules.exact[u.host]
+		r, ok := n.rules.exact[u.Host]
 		if !ok {
 			return url, r, nil
 		}
-		path := slashNutch(u.path, r.value == "+")
-		if path == u.path {
+		path := slashNutch(u.Path, r.value == "+")
+		if path == u.Path {
 			return url, r, nil
 		}
-		u.port, u.hasRef = -1, false
-		return u.rebuilt(path), r, nil
+		u.Port, u.HasRef = -1, false
+		return rebuilt(&u, path), r, nil
 	}
 	_, _, host, _, rest, ok := cutURL(url)
 	if !ok {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // Pass is the normalizer that leaves every URL as it is. (Nutch:
@@ -34,15 +36,15 @@ type QueryNormalizer struct {
 // Normalize returns the URL with its query sorted. The scope makes no difference.
 func (n QueryNormalizer) Normalize(_ Scope, url string) (string, error) {
 	if n.NutchCompat {
-		u, err := parseJavaURL(url, Basic{}.javaKnows)
+		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
 			return "", err
 		}
-		if !u.hasQuery {
+		if !u.HasQuery {
 			return url, nil
 		}
-		u.query = sortQueryNutch(u.query)
-		return u.rebuilt(u.path), nil
+		u.Query = sortQueryNutch(u.Query)
+		return rebuilt(&u, u.Path), nil
 	}
 	begin := strings.IndexByte(url, '?')
 	end := strings.IndexByte(url, '#')
@@ -108,16 +110,16 @@ func explainChange(n Normalizer, scope Scope, url, rule string) string {
 
 // rebuilt reassembles a URL as several of Nutch's normalizers do: without user
 // information, and with two slashes even if there is no host.
-func (u *javaURL) rebuilt(path string) string {
-	s := u.protocol + "://" + u.host
-	if u.port > -1 {
-		s += fmt.Sprintf(":%d", u.port)
+func rebuilt(u *javaurl.URL, path string) string {
+	s := u.Protocol + "://" + u.Host
+	if u.Port > -1 {
+		s += fmt.Sprintf(":%d", u.Port)
 	}
-	if s += path; u.hasQuery {
-		s += "?" + u.query
+	if s += path; u.HasQuery {
+		s += "?" + u.Query
 	}
-	if u.hasRef {
-		s += "#" + u.ref
+	if u.HasRef {
+		s += "#" + u.Ref
 	}
 	return s
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
 // Regex is a list of regular expressions, each of which accepts or rejects. It
@@ -267,11 +269,11 @@ func sections(named map[string]*section, host string) (forHost, forDomain []int)
 // javaHost returns the host as Nutch sees it: empty if java.net.URL refuses the
 // URL.
 func javaHost(url string) string {
-	u, err := parseJavaURL(url, isJavaHandled)
+	u, err := javaurl.Parse(url, javaurl.Handled)
 	if err != nil {
 		return ""
 	}
-	return lowerJava(u.host)
+	return javaurl.ToLower(u.Host)
 }
 
 // empty reports whether there are no rules.

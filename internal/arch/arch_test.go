@@ -20,6 +20,7 @@ var repo = policy{
 		"page":               {vocabulary, ""},
 		"internal/webhost":   {vocabulary, ""},
 		"internal/textlines": {vocabulary, ""},
+		"internal/javaurl":   {vocabulary, ""},
 
 		"crawldb":             {noun, ""},
 		"crawldb/crawldbtest": {kit, "internal/kit"},
@@ -34,7 +35,7 @@ var repo = policy{
 		"schedule/scheduletest":   {kit, ""},
 		"scoring":                 {policyKind, "page crawldb"},
 		"scoring/scoringtest":     {kit, ""},
-		"urlfilter":               {policyKind, "internal/textlines internal/webhost"},
+		"urlfilter":               {policyKind, "internal/javaurl internal/textlines internal/webhost"},
 		"urlfilter/urlfiltertest": {kit, ""},
 		"signature":               {policyKind, "page"},
 
@@ -45,7 +46,7 @@ var repo = policy{
 		"robots":                {adapter, "page hostdb protocol internal/directives internal/weburl"},
 		"robots/temotorobots":   {adapter, "robots"},
 		"parse":                 {adapter, "page"},
-		"parse/htmlparse":       {adapter, "page parse internal/charset internal/directives internal/weburl"},
+		"parse/htmlparse":       {adapter, "page parse internal/charset internal/directives internal/javaurl internal/weburl"},
 		"parse/parsetest":       {kit, ""},
 		"parse/sitemap":         {adapter, "internal/charset internal/unpack internal/weburl"},
 		"nutch/expression":      {adapter, "crawldb hostdb"},

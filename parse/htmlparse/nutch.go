@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/javaurl"
 	"github.com/recrawl/recrawl/page"
 	"golang.org/x/net/html"
 )
@@ -20,8 +21,8 @@ type nutchScan struct {
 	lim  *limits
 	z    *html.Tokenizer
 	out  page.Parsed
-	page *javaURL
-	base *javaURL
+	page *javaurl.URL
+	base *javaurl.URL
 
 	root   nutchElem // the parent of everything
 	open   []nutchElem
@@ -62,7 +63,7 @@ type nutchLink struct {
 const maxOpen = 512
 
 func (p *Parser) parseNutch(c *page.Content, lim *limits, r io.Reader) (page.Parsed, error) {
-	base, err := parseJavaURL(nil, c.URL)
+	base, err := parseNutchURL(nil, c.URL)
 	if err != nil {
 		return page.Parsed{}, fmt.Errorf("htmlparse: %s: %w", c.URL, err)
 	}
@@ -222,7 +223,7 @@ func (s *nutchScan) start(name string, closed bool) (raw bool) {
 	case "base":
 		if a := s.nutchAttrs(); !s.body && !s.based && a["href"] != "" {
 			s.based = true
-			if u, err := parseJavaURL(s.page, a["href"]); err == nil {
+			if u, err := parseNutchURL(s.page, a["href"]); err == nil {
 				s.base = u
 			}
 		}
@@ -346,7 +347,7 @@ func (s *nutchScan) linkTag(name string) *nutchLink {
 		name == "form" && !s.p.FormAction || slices.ContainsFunc(s.p.IgnoreTags, func(t string) bool { return strings.EqualFold(t, name) }) {
 		return nil
 	}
-	u, err := resolveAsNutch(s.base, target)
+	u, err := resolveNutchLink(s.base, target)
 	if err != nil {
 		return nil
 	}
@@ -425,7 +426,7 @@ func (s *nutchScan) refresh(content string) {
 		rest = rest[i+4:]
 	}
 	if more && rest != "" {
-		if u, err := parseJavaURL(s.page, rest); err == nil {
+		if u, err := parseNutchURL(s.page, rest); err == nil {
 			target = u
 		}
 	}
@@ -457,4 +458,30 @@ func (s *nutchScan) finish() page.Parsed {
 		s.out.Outlinks = append(s.out.Outlinks, page.Outlink{URL: l.url, Anchor: anchor})
 	}
 	return s.out
+}
+
+// parseNutchURL resolves a reference against a base, which may be nil, as java.net.URL does inside
+// of Nutch, whose factory of handlers refuses mailto.
+func parseNutchURL(base *javaurl.URL, s string) (*javaurl.URL, error) {
+	u, err := javaurl.Resolve(base, s, func(protocol string) bool {
+		switch protocol {
+		case "http", "https", "ftp", "file", "jar":
+			return true
+		}
+		return false
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &u, nil
+}
+
+// resolveNutchLink resolves a link. A bare query is appended to the full path, as in browsers but
+// not in Java.
+func resolveNutchLink(base *javaurl.URL, link string) (*javaurl.URL, error) {
+	link = strings.TrimFunc(link, javaurl.IsBlank)
+	if strings.HasPrefix(link, "?") {
+		link = base.Path[strings.LastIndexByte(base.Path, '/')+1:] + link
+	}
+	return parseNutchURL(base, link)
 }

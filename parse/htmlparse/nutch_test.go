@@ -230,11 +230,11 @@ func FuzzNutch(f *testing.F) {
 			t.Fatalf("%+v", out)
 		}
 		for _, l := range out.Outlinks {
-			u, err := parseJavaURL(nil, l.URL)
+			u, err := parseNutchURL(nil, l.URL)
 			if err != nil {
 				t.Fatalf("%q: %v", l.URL, err)
 			}
-			if strings.ContainsAny(u.scheme, "/?#") || len(l.URL) > defaultMaxURL {
+			if strings.ContainsAny(u.Protocol, "/?#") || len(l.URL) > defaultMaxURL {
 				t.Fatalf("%q", l.URL)
 			}
 		}

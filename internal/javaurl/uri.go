@@ -1,10 +1,95 @@
-package urlfilter
+package javaurl
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
+
+// NormalizedURI is what toURI().normalize() returns: the URL with its path
+// normalized by RFC 2396 and empty segments dropped. It fails if java.net.URI
+// finds a character that RFC 2396 does not allow.
+func (u *URL) NormalizedURI() (string, error) {
+	whole := u.String()
+	s := whole[len(u.Protocol)+1:]
+	if !isURIScheme(u.Protocol) {
+		return "", errURI
+	}
+	s, ref, _ := strings.Cut(s, "#")
+	if !onlyURI(ref, uriAny) {
+		return "", errURI
+	}
+	if !strings.HasPrefix(s, "/") {
+		if s == "" || !onlyURI(s, uriAny) {
+			return "", errURI
+		}
+		return whole, nil // opaque: nothing to normalize
+	}
+	rest, query, hasQuery := strings.Cut(s, "?")
+	head, path := u.Protocol+":", rest
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		auth := after
+		path = ""
+		if i := strings.IndexByte(after, '/'); i >= 0 {
+			auth, path = after[:i], after[i:]
+		}
+		if auth != "" {
+			if !isURIAuthority(auth) {
+				return "", errURI
+			}
+			head += "//" + auth
+		} else if path == "" && !hasQuery && !u.HasRef {
+			return "", errURI
+		}
+	}
+	if !onlyURI(path, uriPath) || !onlyURI(query, uriAny) {
+		return "", errURI
+	}
+	head += normalizePath(path)
+	if hasQuery {
+		head += "?" + query
+	}
+	return head, nil
+}
+
+// normalizePath removes empty segments, "." and each ".." that has something
+// before it to remove; a leading ".." stays.
+func normalizePath(path string) string {
+	out := make([]byte, 0, len(path))
+	parents := 0 // length of the part that ends with the last ".." that stays
+	slash := false
+	for i := 0; i < len(path); {
+		if path[i] == '/' {
+			slash = true
+			i++
+			continue
+		}
+		end := strings.IndexByte(path[i:], '/')
+		if end < 0 {
+			end = len(path)
+		} else {
+			end += i
+		}
+		seg := path[i:end]
+		i = end
+		switch {
+		case seg == ".":
+			slash = true
+		case seg == ".." && len(out) > parents:
+			out = out[:strings.LastIndexByte(string(out), '/')]
+			slash = true
+		default:
+			out = append(append(out, '/'), seg...)
+			if slash = false; seg == ".." {
+				parents = len(out)
+			}
+		}
+	}
+	if slash {
+		out = append(out, '/')
+	}
+	return string(out)
+}
 
 // The characters that java.net.URI accepts in the parts of a URI (RFC 2396 with
 // its errata), besides letters, digits and anything not ASCII.
@@ -108,11 +193,11 @@ func isURIServer(auth string) bool {
 	if port[0] != ':' || strings.Trim(port[1:], "0123456789") != "" {
 		return false
 	}
-	_, ok = parseJavaInt(port[1:], 10)
+	_, ok = parseInt(port[1:], 10)
 	return ok || port == ":"
 }
 
-// isURIIPv6 is stricter than isJavaIPv6: at most four digits per group, and a
+// isURIIPv6 is stricter than isIPv6Literal: at most four digits per group, and a
 // "::" stands for at least one group.
 func isURIIPv6(s string) bool {
 	head, tail, gap := strings.Cut(s, "::")
