@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/recrawl/recrawl/internal/javaregex"
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
@@ -64,7 +65,7 @@ func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
 	f := &Fast{o: o, hosts: map[string][]fastRule{}, domains: map[string][]fastRule{}}
 	var group map[string][]fastRule
 	name := ""
-	compile := compileOnce(compileJava)
+	compile := compileOnce(javaregex.Compile)
 	err := readLines(r, func(n int, line string) error {
 		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)

@@ -115,46 +115,6 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestRepeatedSegments(t *testing.T) {
-	// What the back-references mean, spelled out.
-	naive := func(url string) bool {
-		segs := strings.Split(url, "/")
-		for i := 1; i+5 < len(segs); i++ {
-			s := segs[i : i+5]
-			if s[0] != "" && s[1] != "" && s[3] != "" && s[0] == s[2] && s[2] == s[4] {
-				return false
-			}
-		}
-		return true
-	}
-	for url, want := range map[string]bool{
-		"http://h/a/b/a/c/a/":  false,
-		"http://h/a/b/a/c/a":   true,
-		"http://h/a/b/a/c/ab/": true,
-		"http://h/a/a/a/":      true,
-		"http://h/a/a/a/a/a/":  false,
-		"http://a/b/a/c/a/":    false,
-		"http://h/a//a//a/":    true,
-		"a/b/a/b/a/":           true,
-		"/a/b/a/b/a/":          false,
-		"":                     true,
-	} {
-		if got := (RepeatedSegments{}).Accept(url); got != want || naive(url) != want {
-			t.Errorf("%q: %v, naively %v, want %v", url, got, naive(url), want)
-		}
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
-		b := make([]byte, r.IntN(24))
-		for i := range b {
-			b[i] = "//ab"[r.IntN(4)]
-		}
-		if got := (RepeatedSegments{}).Accept(string(b)); got != naive(string(b)) {
-			t.Fatalf("%q: %v, naively %v", b, got, naive(string(b)))
-		}
-	}
-}
-
 func TestPrefix(t *testing.T) {
 	f := must[*Prefix](t)(ParsePrefix(strings.NewReader("# comment\n http://skipped/\n\nhttp://\nhttps://a/b\nhttps://a/\nftp://x\n")))
 	for url, want := range map[string]bool{

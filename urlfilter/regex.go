@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/recrawl/recrawl/internal/javaregex"
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
@@ -29,8 +30,8 @@ import (
 // in time proportional to the URL. So a pattern that needs back-references,
 // look-around, atomic groups or possessive repetition is an error, as are rare
 // constructs that would mean something else here. Nutch's own guards against
-// loops are matched natively, and just as Java would: [RepeatedSegments] and
-// [RepeatedParts].
+// loops, ".*(/[^/]+)/[^/]+\1/[^/]+\1/" and ".*(/.+?)/.*?\1/.*?\1/", are matched
+// by hand, and just as Java would.
 type Regex struct {
 	// NutchCompat takes the names after ">" as spelled, so that a capital
 	// letter never matches, and treats URLs that java.net.URL refuses as having
@@ -47,7 +48,7 @@ func NewRegex(rules ...string) (*Regex, error) {
 
 // ParseRegex reads a filter. An error is a [*SyntaxError].
 func ParseRegex(r io.Reader) (*Regex, error) {
-	l, err := parseRuleList(r, compileJava)
+	l, err := parseRuleList(r, javaregex.Compile)
 	if err != nil {
 		return nil, err
 	}
@@ -62,25 +63,6 @@ func (f *Regex) Explain(url string) string { return f.decides(url, f.NutchCompat
 
 // String describes the filter.
 func (f *Regex) String() string { return fmt.Sprintf("regex filter of %d rules", len(f.rules)) }
-
-// compileJava returns a matcher for a pattern of java.util.regex.
-func compileJava(pattern string) (func(string) bool, error) {
-	switch strings.TrimPrefix(pattern, ".*") {
-	case segmentsPattern:
-		return func(url string) bool { return !RepeatedSegments{}.Accept(url) }, nil
-	case partsPattern:
-		return func(url string) bool { return !RepeatedParts{}.Accept(url) }, nil
-	}
-	p, err := parseJava(pattern)
-	if err != nil {
-		return nil, err
-	}
-	match, err := compilePattern(p)
-	if err != nil {
-		return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
-	}
-	return match, nil
-}
 
 // ruleList is what the filters of regular expressions have in common.
 type ruleList struct {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/javaregex"
 )
 
 // RegexRule replaces every match of a pattern of java.util.regex. In the
@@ -46,11 +46,9 @@ type RegexNormalizer struct {
 }
 
 type normalizerRule struct {
-	line    int // zero if the rule is not from a file
-	rule    RegexRule
-	may     func(url string) bool // false if the pattern cannot match; nil if unknown
-	matches func(url string) [][]int
-	parts   []templatePart
+	line     int // zero if the rule is not from a file
+	rule     RegexRule
+	replacer *javaregex.Replacer
 }
 
 // maxRounds limits how often rules are applied to a URL that they keep
@@ -64,32 +62,26 @@ var errNothingLeft = errors.New("the rules leave nothing of it")
 // remove session ids, fragments, and superfluous "?", "&", "." and slashes.
 func DefaultRegexRules() []RegexRule {
 	return []RegexRule{
-		{sessionPattern, "$4"},
+		{`(?i)(;?\b_?(l|j|bv_)?(sid|phpsessid|sessionid)=.*?)(\?|&|#|$)`, "$4"},
 		{`#.*?(\?|&|$)`, "$1"},
 		{`\?&`, `\?`},
 		{`&{2,}`, "&"},
 		{`[\?&\.]$`, ""},
 		{`^file://+`, "file:/"},
-		{slashPattern, "/"},
+		{`(?<!:)/{2,}`, "/"},
 	}
 }
-
-// sessionPattern matches a session id up to what ends it.
-const sessionPattern = `(?i)(;?\b_?(l|j|bv_)?(sid|phpsessid|sessionid)=.*?)(\?|&|#|$)`
-
-// slashPattern matches two or more slashes that no colon precedes.
-const slashPattern = `(?<!:)/{2,}`
 
 // NewRegexNormalizer makes a normalizer of rules. An error names the rule by its
 // number, from 1.
 func NewRegexNormalizer(o NormalizerOptions, rules ...RegexRule) (*RegexNormalizer, error) {
 	n := &RegexNormalizer{o: o}
 	for i, r := range rules {
-		c, err := compileRule(r)
+		c, err := javaregex.NewReplacer(r.Pattern, r.Substitution)
 		if err != nil {
 			return nil, fmt.Errorf("urlfilter: rule %d: %w", i+1, err)
 		}
-		n.rules = append(n.rules, c)
+		n.rules = append(n.rules, normalizerRule{0, r, c})
 	}
 	return n, nil
 }
@@ -152,12 +144,11 @@ func ParseRegexNormalizer(r io.Reader, o NormalizerOptions) (*RegexNormalizer, e
 			return nil, &SyntaxError{Line: line, Err: fmt.Errorf("rule %d: a <regex> has one <pattern> and one <substitution>, which may be empty", number)}
 		}
 		rule := RegexRule{v.Pattern[0], v.Substitution[0]}
-		c, err := compileRule(rule)
+		c, err := javaregex.NewReplacer(rule.Pattern, rule.Substitution)
 		if err != nil {
 			return nil, &SyntaxError{Line: line, Err: fmt.Errorf("rule %d: %w", number, err)}
 		}
-		c.line = line
-		n.rules = append(n.rules, c)
+		n.rules = append(n.rules, normalizerRule{line, rule, c})
 	}
 	if e, err := nextElement(d); err != nil || e != nil {
 		return fail(errors.Join(errors.New("more after </regex-normalize>"), err))
@@ -222,10 +213,7 @@ func (n *RegexNormalizer) normalize(url string, changed func(*normalizerRule)) (
 		before := url
 		for i := range n.rules {
 			r := &n.rules[i]
-			if r.may != nil && !r.may(url) {
-				continue
-			}
-			if u := r.apply(url); u != url {
+			if u := r.replacer.Replace(url); u != url {
 				url = u
 				changed(r)
 			}
@@ -250,27 +238,6 @@ func (n *RegexNormalizer) normalize(url string, changed func(*normalizerRule)) (
 // it.
 const maxGrowth = 64 << 10
 
-func (r *normalizerRule) apply(url string) string {
-	all := r.matches(url)
-	if len(all) == 0 {
-		return url
-	}
-	out := make([]byte, 0, len(url)+16)
-	end := 0
-	for _, m := range all {
-		out = append(out, url[end:m[0]]...)
-		for _, p := range r.parts {
-			if p.group < 0 {
-				out = append(out, p.text...)
-			} else if m[2*p.group] >= 0 {
-				out = append(out, url[m[2*p.group]:m[2*p.group+1]]...)
-			}
-		}
-		end = m[1]
-	}
-	return string(append(out, url[end:]...))
-}
-
 // Explain returns the rules that change the URL, in the order in which they do.
 func (n *RegexNormalizer) Explain(url string) string {
 	var all []string
@@ -283,211 +250,4 @@ func (n *RegexNormalizer) Explain(url string) string {
 // String describes the normalizer.
 func (n *RegexNormalizer) String() string {
 	return fmt.Sprintf("regex normalizer of %d rules", len(n.rules))
-}
-
-func compileRule(rule RegexRule) (normalizerRule, error) {
-	r := normalizerRule{rule: rule}
-	groups, names := 0, []string{""}
-	if rule.Pattern == slashPattern {
-		r.may = func(url string) bool { return strings.Contains(url, "//") }
-		r.matches = manySlashes
-	} else {
-		p, err := parseJava(rule.Pattern)
-		if err != nil {
-			return r, err
-		}
-		source, err := p.re2()
-		if err != nil {
-			return r, fmt.Errorf("pattern %#q: %w", rule.Pattern, err)
-		}
-		re, err := regexp.Compile(source)
-		if err != nil {
-			return r, fmt.Errorf("pattern %#q: %w", rule.Pattern, err)
-		}
-		groups, names = re.NumSubexp(), re.SubexpNames()
-		r.may = prefilter(p)
-		r.matches = func(url string) [][]int { return re.FindAllStringSubmatchIndex(url, -1) }
-		if p.minLen() == 0 && !p.uses(opBegin) && !p.uses(opWord) && !p.uses(opNoWord) {
-			r.matches = func(url string) [][]int { return matchesOfJava(re, url) }
-		}
-		if rule.Pattern == sessionPattern {
-			slow := r.matches
-			r.matches = func(url string) [][]int {
-				if !isPrintable(url) {
-					return slow(url)
-				}
-				return sessionIDs(url)
-			}
-		}
-	}
-	parts, err := parseTemplate(rule.Substitution, groups, names)
-	if err != nil {
-		return r, fmt.Errorf("substitution %#q: %w", rule.Substitution, err)
-	}
-	r.parts = parts
-	return r, nil
-}
-
-// manySlashes finds the matches of slashPattern.
-func manySlashes(url string) (all [][]int) {
-	for i := 0; i < len(url); {
-		if url[i] != '/' || i > 0 && url[i-1] == ':' {
-			i++
-			continue
-		}
-		end := i + 1
-		for end < len(url) && url[end] == '/' {
-			end++
-		}
-		if end-i >= 2 {
-			all = append(all, []int{i, end})
-		}
-		i = end
-	}
-	return all
-}
-
-// matchesOfJava finds the matches that Java finds, which may be empty right
-// after another; package regexp leaves these out. It is for patterns that do
-// not look at what precedes them.
-func matchesOfJava(re *regexp.Regexp, url string) (all [][]int) {
-	for from := 0; from <= len(url); {
-		m := re.FindStringSubmatchIndex(url[from:])
-		if m == nil {
-			break
-		}
-		for i := range m {
-			if m[i] >= 0 {
-				m[i] += from
-			}
-		}
-		all = append(all, m)
-		if from = m[1]; m[0] == m[1] {
-			_, n := utf8.DecodeRuneInString(url[from:])
-			from += max(n, 1)
-		}
-	}
-	return all
-}
-
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
-// sessionIDs finds the matches of sessionPattern in printable ASCII, for which
-// package regexp takes ten times as long. At most one name precedes each "=",
-// and since everything allowed between it and the word boundary belongs to the
-// word, the match can begin in one place only.
-func sessionIDs(url string) (all [][]int) {
-	from := 0
-	for {
-		equals := strings.IndexByte(url[from:], '=')
-		if equals < 0 {
-			return all
-		}
-		equals += from
-		name := -1
-		for _, n := range [...]string{"phpsessid", "sessionid", "sid"} {
-			if i := equals - len(n); i >= from && strings.EqualFold(url[i:equals], n) {
-				name = i
-				break
-			}
-		}
-		if name < 0 {
-			from = equals + 1
-			continue
-		}
-		word := name
-		for word > from && isWord(url[word-1]) {
-			word--
-		}
-		prefix := strings.TrimPrefix(url[word:name], "_")
-		if word > 0 && isWord(url[word-1]) || !strings.EqualFold(prefix, "l") && !strings.EqualFold(prefix, "j") && !strings.EqualFold(prefix, "bv_") && prefix != "" {
-			from = equals + 1
-			continue
-		}
-		begin := word
-		if begin > from && url[begin-1] == ';' {
-			begin--
-		}
-		m := []int{begin, len(url), begin, len(url), -1, -1, name, equals, len(url), len(url)}
-		if prefix != "" {
-			m[4], m[5] = name-len(prefix), name
-		}
-		if i := strings.IndexAny(url[equals:], "?&#"); i >= 0 {
-			end := equals + i
-			m[1], m[3], m[8], m[9] = end+1, end, end, end+1
-		}
-		all = append(all, m)
-		if from = m[1]; from == len(url) {
-			return all
-		}
-	}
-}
-
-func isWord(c byte) bool { return isAlnum(c) || c == '_' }
-
-// templatePart is a piece of a substitution: what a group matched, or text if
-// group is negative.
-type templatePart struct {
-	text  string
-	group int
-}
-
-// parseTemplate reads a substitution as java.util.regex.Matcher does; but what
-// fails at the first match there fails at once here.
-func parseTemplate(s string, groups int, names []string) ([]templatePart, error) {
-	var parts []templatePart
-	text := []byte{}
-	flush := func() {
-		if len(text) > 0 {
-			parts = append(parts, templatePart{string(text), -1})
-			text = nil
-		}
-	}
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\\':
-			if i++; i == len(s) {
-				return nil, errors.New(`a "\" at the end`)
-			}
-			text = append(text, s[i])
-		case '$':
-			rest := s[i+1:]
-			group := -1
-			if name, ok := strings.CutPrefix(rest, "{"); ok {
-				end := strings.IndexByte(name, '}')
-				if end <= 0 {
-					return nil, errors.New(`"${" without a name and "}"`)
-				}
-				if group = slices.Index(names, name[:end]); group <= 0 {
-					return nil, fmt.Errorf("no group %q", name[:end])
-				}
-				i += end + 2
-			} else {
-				if rest == "" || rest[0] < '0' || rest[0] > '9' {
-					return nil, errors.New(`"$" without a group; write "\$" for the character`)
-				}
-				group = int(rest[0] - '0')
-				if group > groups {
-					return nil, fmt.Errorf("no group %d", group)
-				}
-				// More digits, as long as there is such a group.
-				for i++; i+1 < len(s) && '0' <= s[i+1] && s[i+1] <= '9' && group*10+int(s[i+1]-'0') <= groups; i++ {
-					group = group*10 + int(s[i+1]-'0')
-				}
-			}
-			flush()
-			parts = append(parts, templatePart{"", group})
-		default:
-			text = append(text, c)
-		}
-	}
-	flush()
-	return parts, nil
 }

@@ -3,6 +3,8 @@ package urlfilter
 import (
 	"fmt"
 	"strings"
+
+	"github.com/recrawl/recrawl/internal/javaregex"
 )
 
 // Traps rejects kinds of URLs that servers make endlessly, mostly by mistake:
@@ -20,8 +22,8 @@ type Traps struct {
 	MaxDepth int
 	// MaxRepeats is how often the same one to four segments may follow each
 	// other: "/a/b/a/b/a/b/". The default is 2. A single segment of digits, as
-	// in dates, and an empty one may do so twice as often. (From Heritrix, PathologicalPath.) What
-	// [RepeatedSegments] rejects is rejected too, unless MaxRepeats is
+	// in dates, and an empty one may do so twice as often. (From Heritrix, PathologicalPath.) A segment that occurs three times with one between each, "/a/b/a/c/a/", is
+	// one too many, as in Nutch's regex-urlfilter.txt, unless MaxRepeats is
 	// negative.
 	MaxRepeats int
 	// MaxHosts is how often the host of the URL may occur in its path, as in
@@ -86,7 +88,7 @@ func (t Traps) rule(url string) trap {
 		if max, ok := limitOf(t.MaxDepth, defaultMaxDepth); ok && n > max {
 			return trapDepth
 		}
-		if max, ok := limitOf(t.MaxRepeats, defaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || !(RepeatedSegments{}).Accept(url)) {
+		if max, ok := limitOf(t.MaxRepeats, defaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || javaregex.RepeatsSegment(url)) {
 			return trapRepeats
 		}
 		if max, ok := limitOf(t.MaxHosts, defaultMaxHosts); ok {

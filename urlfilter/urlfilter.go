@@ -3,8 +3,7 @@
 // Rules.Apply is the only call a stage of the crawl makes.
 //
 // Stock filters are [Regex], [Automaton], [Prefix], [Suffix], [Domain] and
-// [Fast], each with Nutch's file format, and [Validator], [Traps],
-// [RepeatedSegments] and [RepeatedParts]; [Exemptions] are rules about links to other hosts. Rules that
+// [Fast], each with Nutch's file format, and [Validator] and [Traps]; [Exemptions] are rules about links to other hosts. Rules that
 // are in a file, as those of [RegexFile], are read again by Rules.Reload, and
 // Rules.Explain says which of them decides about a URL. Stock normalizers are [Basic],
 // [RegexNormalizer], [HostNormalizer], [ProtocolNormalizer], [SlashNormalizer],

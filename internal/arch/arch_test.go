@@ -20,6 +20,7 @@ var repo = policy{
 		"page":               {vocabulary, ""},
 		"internal/webhost":   {vocabulary, ""},
 		"internal/textlines": {vocabulary, ""},
+		"internal/javaregex": {vocabulary, ""},
 		"internal/javaurl":   {vocabulary, ""},
 
 		"crawldb":             {noun, ""},
@@ -35,7 +36,7 @@ var repo = policy{
 		"schedule/scheduletest":   {kit, ""},
 		"scoring":                 {policyKind, "page crawldb"},
 		"scoring/scoringtest":     {kit, ""},
-		"urlfilter":               {policyKind, "internal/javaurl internal/textlines internal/webhost"},
+		"urlfilter":               {policyKind, "internal/javaregex internal/javaurl internal/textlines internal/webhost"},
 		"urlfilter/urlfiltertest": {kit, ""},
 		"signature":               {policyKind, "page"},
 

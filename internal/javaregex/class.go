@@ -1,4 +1,4 @@
-package urlfilter
+package javaregex
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func (p *javaParser) classItem() (*pattern, error) {
 // consumes the "]"; without, it reads the right side of an "&&". A "^" applies
 // to all of it.
 func (p *javaParser) class(whole bool) (runeSet, error) {
-	if p.depth++; p.depth > maxPatternDepth {
+	if p.depth++; p.depth > maxDepth {
 		return nil, errors.New("nested too deeply")
 	}
 	defer func() { p.depth-- }()

@@ -1,6 +1,6 @@
-package urlfilter
+package javaregex
 
-import "strings"
+import "slices"
 
 // prefilter returns a function that is false only for texts that the pattern
 // does not match, or nil if it would rarely be. Looking for a few literal bytes
@@ -92,47 +92,12 @@ func required(p *pattern) [][]bytePair {
 	return nil
 }
 
-// few returns the strings without those that contain another; nil if there are
-// many or one is empty.
+// few returns the strings; nil if there are many or one is empty.
 func few(all [][]bytePair) [][]bytePair {
-	var out [][]bytePair
-	for i, s := range all {
-		if len(s) == 0 {
-			return nil
-		}
-		superfluous := false
-		for j, t := range all {
-			if i != j && contains(s, t) && (len(t) < len(s) || j < i) {
-				superfluous = true
-				break
-			}
-		}
-		if !superfluous {
-			out = append(out, s)
-		}
-	}
-	if len(out) > maxRequired {
+	if len(all) > maxRequired || slices.ContainsFunc(all, func(s []bytePair) bool { return len(s) == 0 }) {
 		return nil
 	}
-	return out
-}
-
-// contains reports whether every text that contains s contains t.
-func contains(s, t []bytePair) bool {
-	for i := 0; i+len(t) <= len(s); i++ {
-		ok := true
-		for j, p := range t {
-			c := s[i+j]
-			if c.a != p.a && c.a != p.b || c.b != p.a && c.b != p.b {
-				ok = false
-				break
-			}
-		}
-		if ok {
-			return true
-		}
-	}
-	return false
+	return all
 }
 
 // better returns the strings that a text is less likely to have.
@@ -153,59 +118,14 @@ func better(a, b [][]bytePair) [][]bytePair {
 	return a
 }
 
-// containsAny reports whether a text contains one of the strings. Each is
-// looked for by the byte that is rarest in URLs.
+// containsAny reports whether a text contains one of the strings.
 func containsAny(seqs [][]bytePair) func(string) bool {
-	type needle struct {
-		anchor int
-		pairs  []bytePair
-	}
-	byAnchor := map[byte][]needle{}
-	var anchors []byte
-	for _, s := range seqs {
-		at, best := 0, -1
-		for i, p := range s {
-			rarity := 0
-			switch {
-			case p.a != p.b: // two forms to look for
-			case strings.IndexByte("?#;&=!%", p.a) >= 0:
-				rarity = 4
-			case p.a == '/' || p.a == '.' || p.a == ':' || isAlnum(p.a) || p.a == '-':
-				rarity = 1
-			default:
-				rarity = 3
-			}
-			if rarity >= best { // the last: what begins a name is more common
-				at, best = i, rarity
-			}
-		}
-		for _, c := range []byte{s[at].a, s[at].b} {
-			if byAnchor[c] == nil {
-				anchors = append(anchors, c)
-			}
-			byAnchor[c] = append(byAnchor[c], needle{at, s})
-			if s[at].a == s[at].b {
-				break
-			}
-		}
-	}
-	needles := make([][]needle, len(anchors))
-	for i, c := range anchors {
-		needles[i] = byAnchor[c]
-	}
-	return func(url string) bool {
-		for i, c := range anchors {
-			for from := 0; ; {
-				at := strings.IndexByte(url[from:], c)
-				if at < 0 {
-					break
-				}
-				at += from
-				from = at + 1
-				for _, n := range needles[i] {
-					if begin := at - n.anchor; begin >= 0 && begin+len(n.pairs) <= len(url) && equalPairs(url[begin:begin+len(n.pairs)], n.pairs) {
-						return true
-					}
+	return func(text string) bool {
+		for _, s := range seqs {
+			last := s[len(s)-1]
+			for end := len(s); end <= len(text); end++ {
+				if c := text[end-1]; (c == last.a || c == last.b) && equalPairs(text[end-len(s):end], s) {
+					return true
 				}
 			}
 		}

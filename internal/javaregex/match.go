@@ -1,17 +1,16 @@
-package urlfilter
+package javaregex
 
 import (
 	"regexp"
-	"strings"
 	"unicode/utf8"
 )
 
-// compilePattern returns a function that reports whether the pattern matches
-// anywhere in a text. The shapes of most rules (some endings, some beginnings,
-// one of some characters, a literal) are matched by hand: that is exact, and
-// ten times as fast. Package regexp matches the rest, after whatever can be
-// decided without it.
-func compilePattern(p *pattern) (func(string) bool, error) {
+// compile returns a function that reports whether the pattern matches anywhere
+// in a text. The shapes of Nutch's rules (some endings, some beginnings, one of
+// some characters) are matched by hand: that is exact, and thirty times as
+// fast. Package regexp matches the rest, after whatever can be decided without
+// it.
+func compile(p *pattern) (func(string) bool, error) {
 	// Always parsed by regexp, so that its limits apply to every pattern.
 	source, err := p.re2()
 	if err != nil {
@@ -110,64 +109,23 @@ func flatten(to []*pattern, p *pattern) []*pattern {
 
 // byHand returns a matcher for a trimmed pattern, or nil.
 func byHand(p *pattern) func(string) bool {
-	if p.op == opAlt {
-		if begins := anchored(p.subs, true); begins != nil {
-			return begins.matchBegin
-		}
-		if ends := anchored(p.subs, false); ends != nil {
-			return ends.matchEnd
-		}
-		if len(p.subs) > 4 {
-			return nil
-		}
-		var any []func(string) bool
-		for _, s := range p.subs {
-			m := byHand(s)
-			if m == nil {
-				return nil
-			}
-			any = append(any, m)
-		}
-		return func(url string) bool {
-			for _, m := range any {
-				if m(url) {
-					return true
-				}
-			}
-			return false
-		}
-	}
 	if p.isEmpty() {
 		return func(string) bool { return true }
 	}
 	if p.op == opSet {
 		return setMatcher(p.set)
 	}
-	if p.op == opRepeat {
-		if s := p.subs[0]; s.op == opSet && p.min == p.max {
-			return runMatcher(s.set, p.min)
-		}
-		return nil
+	all := []*pattern{p}
+	if p.op == opAlt {
+		all = p.subs
 	}
-	subs := flatten(nil, p)
-	if begins := anchored([]*pattern{p}, true); begins != nil {
+	if begins := anchored(all, true); begins != nil {
 		return begins.matchBegin
 	}
-	if ends := anchored([]*pattern{p}, false); ends != nil {
+	if ends := anchored(all, false); ends != nil {
 		return ends.matchEnd
 	}
-	literal := ""
-	for _, s := range subs {
-		r, ok := rune(0), false
-		if s.op == opSet {
-			r, ok = s.set.single()
-		}
-		if !ok || !utf8.ValidRune(r) || r == utf8.RuneError {
-			return nil
-		}
-		literal += string(r)
-	}
-	return func(url string) bool { return strings.Contains(url, literal) }
+	return nil
 }
 
 // setMatcher finds a character of the set.
@@ -197,24 +155,6 @@ func setMatcher(s runeSet) func(string) bool {
 			i += n
 		}
 		return false
-	}
-}
-
-// runMatcher finds n characters of the set in a row.
-func runMatcher(s runeSet, n int) func(string) bool {
-	return func(url string) bool {
-		if len(url) < n {
-			return false
-		}
-		run := 0
-		for _, r := range url {
-			if !s.has(r) {
-				run = 0
-			} else if run++; run >= n {
-				return true
-			}
-		}
-		return n == 0
 	}
 }
 
@@ -411,5 +351,3 @@ func expandSet(s runeSet) [][]bytePair {
 	}
 	return out
 }
-
-func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

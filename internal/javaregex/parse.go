@@ -1,4 +1,4 @@
-package urlfilter
+package javaregex
 
 import (
 	"errors"
@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// parseJava parses a pattern of java.util.regex. The pattern either means the
+// parse parses a pattern of java.util.regex. The pattern either means the
 // same as in Java or is an error: errors are constructs that a linear-time
 // matcher cannot match, and rare ones that would differ in some corner. Where
 // versions of Java differ, 19 and later is meant: "\b" is about ASCII words.
 // Characters are code points, as in Java, with the properties of the Unicode
 // version of package unicode.
-func parseJava(s string) (*pattern, error) {
+func parse(s string) (*pattern, error) {
 	if !utf8.ValidString(s) {
 		return nil, errors.New("not UTF-8")
 	}
-	p := &javaParser{src: unquoteJava([]rune(s)), names: map[string]bool{}}
+	p := &javaParser{src: unquote([]rune(s)), names: map[string]bool{}}
 	out, err := p.alternatives()
 	if err == nil && p.pos < len(p.src) {
 		err = errors.New("unmatched )")
@@ -74,8 +74,8 @@ func (p *javaParser) accept(c rune) bool {
 	return false
 }
 
-// unquoteJava replaces \Q…\E by escapes, also within classes.
-func unquoteJava(s []rune) []rune {
+// unquote replaces \Q…\E by escapes, also within classes.
+func unquote(s []rune) []rune {
 	var out []rune
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' || i+1 == len(s) {
@@ -104,10 +104,10 @@ func unquoteJava(s []rune) []rune {
 	return out
 }
 
-const maxPatternDepth = 200
+const maxDepth = 200
 
 func (p *javaParser) alternatives() (*pattern, error) {
-	if p.depth++; p.depth > maxPatternDepth {
+	if p.depth++; p.depth > maxDepth {
 		return nil, errors.New("nested too deeply")
 	}
 	defer func() { p.depth-- }()
