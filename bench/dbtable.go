@@ -21,7 +21,7 @@ func db(ctx context.Context, args []string) error {
 		f    = flag.NewFlagSet("bench db", flag.ContinueOnError)
 		j    = dbJob{}
 		urls = f.String("urls", "1000000", "`SIZES` of the crawl db, with commas")
-		into = f.String("write", "", "write what was measured into this `FILE`, as BENCHMARKS.md has it, and plots into a directory bench beside it")
+		into = f.String("write", "", "write what was measured into this `FILE`, as docs/benchmarks.md has it, and plots into a directory bench beside it")
 	)
 	j.flags(f)
 	if err := f.Parse(args); err != nil {

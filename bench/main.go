@@ -7,7 +7,7 @@
 //	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE -run recrawl-pebble,colly
 //	                                                            any sites that are served on loopback
 //	GOWORK=off go run . db -urls 1000000,10000000,20000000      what grows with the crawl db
-//	GOWORK=off go run . all -write ../BENCHMARKS.md             pages and crawl db, as the file has them
+//	GOWORK=off go run . all -write ../docs/benchmarks.md             pages and crawl db, as the file has them
 //
 // Every crawl runs in a process of its own, and so does the server of the
 // synthetic web: what is measured is the crawler alone. The contenders take
@@ -41,6 +41,18 @@ const (
 	dbWorkerArg = "db-worker"
 	victimArg   = "db-victim"
 )
+
+const modes = `Usage: GOWORK=off go run . MODE [options]
+
+Modes:
+  -kb SIZES             synthetic webs with pages of these sizes in kB
+  -web                  a small synthetic web, crawled to its end
+  -farm ADDR            any sites that are served on loopback, with -seeds
+  db [options]          the crawl db as it grows; db -h has its options
+  all [options]         the tables of docs/benchmarks.md; all -h has its options
+
+Options of -kb, -web and -farm:
+`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -87,6 +99,10 @@ func run(ctx context.Context, args []string) error {
 		contenders = f.String("run", strings.Join(contenderNames(), ","), "`NAMES` of the contenders")
 		profile    = f.String("profile", "", "write profiles of CPU and allocations into this `DIR`")
 	)
+	f.Usage = func() {
+		fmt.Fprint(f.Output(), modes)
+		f.PrintDefaults()
+	}
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -126,7 +142,7 @@ func run(ctx context.Context, args []string) error {
 	return c.run(ctx)
 }
 
-// everything is the command that measures what BENCHMARKS.md has tables of, and
+// everything is the command that measures what docs/benchmarks.md has tables of, and
 // writes them into it.
 func everything(ctx context.Context, args []string) error {
 	var (
@@ -134,10 +150,10 @@ func everything(ctx context.Context, args []string) error {
 		j     = dbJob{}
 		c     = comparison{names: contenderNames(), job: job{Workers: 64, Idle: 256}}
 		urls  = f.String("urls", "1000000,10000000,20000000", "`SIZES` of the crawl db, with commas")
-		kb    = f.String("kb", "2,10,30,50", "`SIZES` of pages, in kB")
+		kb    = f.String("kb", "10,50", "`SIZES` of pages, in kB")
 		hosts = f.Int("hosts", 200, "hosts of the synthetic webs")
 		pages = f.Int("pages", 25, "pages of each host that are crawled")
-		into  = f.String("write", "", "write what was measured into this `FILE`, as BENCHMARKS.md has it, and plots into a directory bench beside it")
+		into  = f.String("write", "", "write what was measured into this `FILE`, as docs/benchmarks.md has it, and plots into a directory bench beside it")
 	)
 	f.IntVar(&c.reps, "n", 3, "crawls of each contender")
 	j.flags(f)
