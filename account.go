@@ -49,7 +49,7 @@ func (a account) on(now time.Time, budget float64) account {
 // account reads the tally of the visits. If it cannot be read, counting starts
 // over.
 func (c *Crawler) account(ctx context.Context) (a account, err error) {
-	mark, err := c.s.Crawl.Progress(ctx, accountJob)
+	mark, err := c.s.Crawl.Mark(ctx, accountJob)
 	if err != nil || mark == "" {
 		return a, err
 	}

@@ -77,7 +77,7 @@ func TestLearnedKeepsToItsBudget(t *testing.T) {
 		if err != nil || e.Worth == nil || !e.Worth.Learned || !(e.Worth.Threshold > 0) {
 			t.Fatalf("explained: %+v, %v", e.Worth, err)
 		}
-		mark, err := s.db.Crawl().Progress(t.Context(), "schedule/plan")
+		mark, err := s.db.Crawl().Mark(t.Context(), "schedule/plan")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestFinishAtTheSameTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		var account struct{ Visits int }
-		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
+		text, err := s.db.Crawl().Mark(t.Context(), "schedule/account")
 		if err = errors.Join(err, json.Unmarshal([]byte(text), &account)); err != nil || account.Visits != 20 {
 			t.Errorf("%d visits were counted, want 20: %v", account.Visits, err)
 		}
@@ -137,8 +137,8 @@ type meanwhile struct {
 	account func()
 }
 
-func (m *meanwhile) Progress(ctx context.Context, job string) (string, error) {
-	cursor, err := m.Store.Progress(ctx, job)
+func (m *meanwhile) Mark(ctx context.Context, job string) (string, error) {
+	cursor, err := m.Store.Mark(ctx, job)
 	if m.account != nil && job == "schedule/account" {
 		m.account()
 	}
@@ -242,7 +242,7 @@ func TestRefusedVisitsAreNotCharged(t *testing.T) {
 		})
 		r := s.run(t, s.web.Seeds()...)
 		var account struct{ Visits int }
-		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
+		text, err := s.db.Crawl().Mark(t.Context(), "schedule/account")
 		if err = errors.Join(err, json.Unmarshal([]byte(text), &account)); err != nil {
 			t.Fatal(err)
 		}

@@ -67,8 +67,8 @@ func TestUpdateAtTheSameTime(t *testing.T) {
 // slowMarks takes a moment to tell of the mark of an update.
 type slowMarks struct{ crawldb.Store }
 
-func (s slowMarks) Progress(ctx context.Context, job string) (string, error) {
-	cursor, err := s.Store.Progress(ctx, job)
+func (s slowMarks) Mark(ctx context.Context, job string) (string, error) {
+	cursor, err := s.Store.Mark(ctx, job)
 	if strings.HasPrefix(job, "update/") {
 		time.Sleep(time.Second)
 	}

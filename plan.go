@@ -82,7 +82,7 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 // none. If it cannot be read, the error matches [schedule.ErrNotPlan]; a Crawler that needs a
 // plan then makes another.
 func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) {
-	mark, err := crawl.Progress(ctx, planJob)
+	mark, err := crawl.Mark(ctx, planJob)
 	if err != nil || mark == "" {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 	if err != nil {
 		return nil, err
 	}
-	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: planJob, Cursor: text}); err != nil {
+	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(planJob, text)}); err != nil {
 		return nil, err
 	}
 	c.follow(p)
@@ -308,9 +308,9 @@ func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule
 	var d schedule.Default
 	switch s := s.(type) {
 	case schedule.Learned, *schedule.Learned:
-		mark, err := c.s.Crawl.Progress(ctx, leftJob)
+		mark, err := c.s.Crawl.Mark(ctx, leftJob)
 		if err == nil && mark != "" {
-			err = c.s.Crawl.Update(ctx, crawldb.Batch{Job: leftJob})
+			err = c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, "")})
 		}
 		return s, err
 	case schedule.Default:
@@ -323,11 +323,11 @@ func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule
 	if !d.Since.IsZero() {
 		return s, nil
 	}
-	plan, err := c.s.Crawl.Progress(ctx, planJob)
+	plan, err := c.s.Crawl.Mark(ctx, planJob)
 	if err != nil || plan == "" {
 		return s, err
 	}
-	mark, err := c.s.Crawl.Progress(ctx, leftJob)
+	mark, err := c.s.Crawl.Mark(ctx, leftJob)
 	if err != nil {
 		return s, err
 	}
@@ -335,7 +335,7 @@ func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule
 		// None yet, or none that can be read. Pages visited this second are among those
 		// whose interval was learned.
 		d.Since = c.o.Now().Truncate(time.Second).Add(time.Second).UTC()
-		err = c.s.Crawl.Update(ctx, crawldb.Batch{Job: leftJob, Cursor: d.Since.Format(time.RFC3339)})
+		err = c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, d.Since.Format(time.RFC3339))})
 	}
 	return d, err
 }

@@ -37,7 +37,7 @@ func TestLearnedCrawlerThatDies(t *testing.T) {
 		dump := func(s *setup) string {
 			text := s.dump(t)
 			for _, job := range []string{"schedule/plan", "schedule/account"} {
-				mark, err := s.db.Crawl().Progress(t.Context(), job)
+				mark, err := s.db.Crawl().Mark(t.Context(), job)
 				if err != nil || mark == "" {
 					t.Fatalf("%s: %q, %v", job, mark, err)
 				}
@@ -134,7 +134,7 @@ func TestPlanOfManyMoreVisits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mark, err := s.db.Crawl().Progress(t.Context(), job)
+			mark, err := s.db.Crawl().Mark(t.Context(), job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,7 @@ func TestPlanOfManyMoreVisits(t *testing.T) {
 			account["Visits"] = before.Visits + visits
 			text, err := json.Marshal(account)
 			if err == nil {
-				err = s.db.Crawl().Update(t.Context(), crawldb.Batch{Job: job, Cursor: string(text)})
+				err = s.db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(job, string(text))})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -325,14 +325,14 @@ func TestDefaultAfterLearned(t *testing.T) {
 				}
 			}
 		}
-		mark, err := s.db.Crawl().Progress(t.Context(), "schedule/left")
+		mark, err := s.db.Crawl().Mark(t.Context(), "schedule/left")
 		if since, e := time.Parse(time.RFC3339, mark); err != nil || e != nil || since.Before(left) || since.After(left.Add(101*day)) {
 			t.Errorf("left %q, %v, %v", mark, err, e)
 		}
 		s.now = s.now.Add(100 * day)
 		s.opts.Schedule = schedule.Learned{Budget: 40}
 		s.run(t)
-		if mark, err = s.db.Crawl().Progress(t.Context(), "schedule/left"); mark != "" || err != nil {
+		if mark, err = s.db.Crawl().Mark(t.Context(), "schedule/left"); mark != "" || err != nil {
 			t.Errorf("a crawl that learns has left at %q, %v", mark, err)
 		}
 	})

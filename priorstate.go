@@ -88,7 +88,7 @@ func (c *Crawler) note(ctx context.Context, name string) error {
 	if c.o.OnPage == nil || c.o.Fetch.Following.MaxRedirects <= 0 && c.o.Fetch.Following.Depth <= 0 {
 		return nil
 	}
-	if cursor, err := c.s.Crawl.Progress(ctx, update.Job(name)); err != nil || cursor != "" {
+	if cursor, err := c.s.Crawl.Mark(ctx, update.Job(name)); err != nil || cursor != "" {
 		return err
 	}
 	urls, err := c.unlisted(ctx, name)
@@ -132,7 +132,7 @@ func (c *Crawler) addNotes(ctx context.Context, name string, to map[string]known
 		if err != nil {
 			return err
 		}
-		text, err := c.s.Crawl.Progress(ctx, mark)
+		text, err := c.s.Crawl.Mark(ctx, mark)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (c *Crawler) addNotes(ctx context.Context, name string, to map[string]known
 // notes yields the marks of the notes of a segment.
 func (c *Crawler) notes(ctx context.Context, name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		mark, err := c.s.Crawl.Progress(ctx, beforeJob(name))
+		mark, err := c.s.Crawl.Mark(ctx, beforeJob(name))
 		if err != nil || mark == "" {
 			if err != nil {
 				yield("", err)

@@ -38,7 +38,7 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 			return err
 		}
 		// The visits in it were counted when the segments that it is made of were done.
-		if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: segment.RoundJob(name), Cursor: segment.Round{Done: true}.String()}); err != nil {
+		if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(segment.RoundJob(name), segment.Round{Done: true}.String())}); err != nil {
 			return err
 		}
 		if err := c.s.Crawl.Sync(ctx); err != nil || told == nil {
@@ -146,7 +146,7 @@ func (c *Crawler) roundOf(ctx context.Context, name string) (segment.Round, erro
 
 // progress reads the mark of a job, "" if there is none.
 func (c *Crawler) progress(ctx context.Context, job string) (string, error) {
-	mark, err := c.s.Crawl.Progress(ctx, job)
+	mark, err := c.s.Crawl.Mark(ctx, job)
 	if err != nil {
 		return "", fmt.Errorf("recrawl: %w", err)
 	}
@@ -155,7 +155,7 @@ func (c *Crawler) progress(ctx context.Context, job string) (string, error) {
 
 // mark writes the mark of a job; an empty cursor removes it.
 func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
-	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor}); err != nil {
+	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(job, cursor)}); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	return nil
@@ -202,7 +202,8 @@ func (c *Crawler) done(ctx context.Context, name string) error {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
-	err := c.s.Crawl.Update(ctx, crawldb.Batch{Job: segment.RoundJob(name), Cursor: segment.Round{Done: true}.String(), Marks: func() map[string]string { return marks }})
+	marks[segment.RoundJob(name)] = segment.Round{Done: true}.String()
+	err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
@@ -230,7 +231,7 @@ func (c *Crawler) retire(ctx context.Context) error {
 // marked reports whether a segment has left a mark.
 func (c *Crawler) marked(ctx context.Context, name string) (bool, error) {
 	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
-		if mark, err := c.s.Crawl.Progress(ctx, job); err != nil || mark != "" {
+		if mark, err := c.s.Crawl.Mark(ctx, job); err != nil || mark != "" {
 			return mark != "", err
 		}
 	}

@@ -79,7 +79,7 @@ func TestMergedVisitsAreNotCharged(t *testing.T) {
 	s.run(t, s.web.Seeds()...)
 	account := func() string {
 		t.Helper()
-		text, err := s.db.Crawl().Progress(t.Context(), "schedule/account")
+		text, err := s.db.Crawl().Mark(t.Context(), "schedule/account")
 		if err != nil || !strings.Contains(text, `"Visits":50`) {
 			t.Fatalf("%q, %v", text, err)
 		}
@@ -128,7 +128,7 @@ func TestMarksOfNothing(t *testing.T) {
 	unmarked := func(name string) {
 		t.Helper()
 		for _, job := range []string{"round/" + name, "update/" + name} {
-			if mark, err := s.db.Crawl().Progress(t.Context(), job); err != nil || mark != "" {
+			if mark, err := s.db.Crawl().Mark(t.Context(), job); err != nil || mark != "" {
 				t.Errorf("mark %s is %q, %v", job, mark, err)
 			}
 		}
@@ -189,7 +189,7 @@ func TestKeepSegments(t *testing.T) {
 		}
 		for i, name := range r.Segments {
 			for _, job := range []string{update.Job(name), "round/" + name} {
-				mark, err := s.db.Crawl().Progress(t.Context(), job)
+				mark, err := s.db.Crawl().Mark(t.Context(), job)
 				if gone := i < r.Rounds-2; err != nil || gone != (mark == "") {
 					t.Errorf("segment %d of %d: mark %s is %q, %v", i, r.Rounds, job, mark, err)
 				}

@@ -16,15 +16,15 @@ type BulkStore interface {
 	// promises for Update holds for each batch. Beyond that:
 	//
 	// After an error, a done context or a crash the store holds the results of the
-	// batches up to some batch, with the mark of that one, and nothing of later
-	// ones. The mark tells which batch that is.
+	// batches up to some batch, with the marks of that one, and nothing of later
+	// ones. The marks tell which batch that is.
 	//
 	// Once the sequence is asked for a batch, the functions of the one before are
 	// no longer called, and their memory may be reused. Only when UpdateAll
 	// returns is it known that a batch was applied.
 	//
 	// The sequence, like Next, must not use the store, except that it may call
-	// Progress, which returns what the batches applied so far have left; their own
+	// Mark, which returns what the batches applied so far have left; their own
 	// marks say which those are. Other Updates may have to wait for it, so it should
 	// not block.
 	//

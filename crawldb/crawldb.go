@@ -26,7 +26,7 @@ var ErrOrder = errors.New("crawldb: batch is not in key order")
 // ErrClosed says that the store was closed.
 var ErrClosed = errors.New("crawldb: store is closed")
 
-// A Store keeps the records and the progress of the jobs that write them.
+// A Store keeps the records, and the marks of the stages that write them ([Mark]).
 //
 // Concurrency: every method may be called from many goroutines at once. Updates
 // that share a URL are applied one after the other, each seeing the result of
@@ -36,7 +36,7 @@ var ErrClosed = errors.New("crawldb: store is closed")
 //
 // Order: records are kept and scanned in the order of [Key].
 //
-// Atomicity: an Update is applied whole, mark included, or not at all, and a
+// Atomicity: an Update is applied whole, marks included, or not at all, and a
 // reader of one record never sees half of it.
 //
 // Durability: once Sync has returned, every Update that had returned before
@@ -70,9 +70,9 @@ type Store interface {
 	// Sync makes durable every Update that returned before it.
 	Sync(ctx context.Context) error
 
-	// Progress returns the cursor of the last applied batch of a job; empty if
-	// there is none.
-	Progress(ctx context.Context, job string) (cursor string, err error)
+	// Mark returns the value of a mark as the last applied batch that wrote it left
+	// it; empty if there is none. See [Mark] for the names in use.
+	Mark(ctx context.Context, name string) (value string, err error)
 
 	// Close syncs and ends the use of the store. A second Close does nothing.
 	Close() error
@@ -83,7 +83,7 @@ type Batch struct {
 	// URLs are the records to visit, strictly ascending in key order
 	// ([Compare]); otherwise Update returns an error that is ErrOrder and changes
 	// nothing. A batch of 5,000 to 20,000 URLs is a good size; none is fine if
-	// there is a mark to write.
+	// there are marks to write.
 	URLs []string
 
 	// Next is given the index of a URL and its record, nil if there is none, and
@@ -102,14 +102,10 @@ type Batch struct {
 	// never change the result of an Update.
 	Tokens []string
 
-	// Job and Cursor are a progress mark, written in the same atomic step: how
-	// far the job named Job has come once this batch is applied. An empty Job
-	// writes no mark; a Job with an empty Cursor removes its mark.
-	Job, Cursor string
-
-	// Marks, if not nil, is called once Next has been called for all URLs, and
-	// returns further marks, keyed by job, to write in the same step: so a mark
-	// may depend on what Next found. An empty cursor removes the mark of its job.
-	// Like Next it must be pure and may be called again.
+	// Marks, if not nil, returns marks to write in the same atomic step, by their
+	// names, such as how far a stage has come once this batch is applied; an empty
+	// value removes a mark. It is called once Next has been called for all URLs, so
+	// a mark may depend on what Next found. Like Next it must be pure and may be
+	// called again. [Mark] makes one for a single mark with a fixed value.
 	Marks func() map[string]string
 }

@@ -26,7 +26,7 @@ func ExampleStore() {
 			}
 			return &crawldb.Datum{Status: crawldb.Unfetched, Score: 1, Priority: 1}, nil
 		},
-		Job: "inject", Cursor: seeds[1],
+		Marks: crawldb.Mark("inject", seeds[1]),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -36,7 +36,7 @@ func ExampleStore() {
 	fmt.Println(d.URL, d.Status, d.Score, err)
 	_, err = store.Get(ctx, "https://example.org/")
 	fmt.Println(errors.Is(err, crawldb.ErrNotFound))
-	cursor, _ := store.Progress(ctx, "inject")
+	cursor, _ := store.Mark(ctx, "inject")
 	fmt.Println(cursor)
 	// Output:
 	// https://example.com/news db_unfetched 1 <nil>

@@ -604,7 +604,7 @@ func (b brokenIndex) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[craw
 
 type brokenMarks struct{ crawldb.Store }
 
-func (brokenMarks) Progress(context.Context, string) (string, error) { return "", errBroken }
+func (brokenMarks) Mark(context.Context, string) (string, error) { return "", errBroken }
 
 // There is no half selection: if not everything can be read, that is an error, and nothing
 // stays leased.

@@ -57,7 +57,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		if err := f.run(ctx, sorter, reached); err != nil {
 			yield(crawldb.Batch{}, err)
 		} else if !f.stopped {
-			yield(crawldb.Batch{Job: Job(name), Cursor: last}, nil)
+			yield(crawldb.Batch{Marks: crawldb.Mark(Job(name), last)}, nil)
 		}
 	})
 }
@@ -161,8 +161,11 @@ func (f *folding) batch(ctx context.Context) error {
 			f.changes[i] = changed(old, d, &inputs[i], f.o)
 			return d, nil
 		},
-		Job: f.job, Cursor: cursor,
-		Marks: step.marks,
+		Marks: func() map[string]string {
+			marks := step.marks()
+			marks[f.job] = cursor
+			return marks
+		},
 	}, nil)
 	if f.stopped {
 		return nil

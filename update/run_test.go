@@ -245,16 +245,16 @@ func (s tardy) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, e
 		if err != nil {
 			return err
 		}
-		job, cursor, more := b.Job, b.Cursor, b.Marks
-		b.Job, b.Marks = "", nil
+		later := b.Marks
+		b.Marks = nil
 		if err := s.Update(ctx, b); err != nil {
 			return err
 		}
 		if marks == nil {
 			marks = map[string]string{}
 		}
-		if marks[job] = cursor; more != nil {
-			maps.Copy(marks, more())
+		if later != nil {
+			maps.Copy(marks, later())
 		}
 		if n++; n%3 == 0 {
 			if err := apply(); err != nil {

@@ -136,7 +136,7 @@ func (s *sites) catchUp(ctx context.Context) error {
 	if len(s.cursors) == 0 {
 		return nil
 	}
-	cursor, err := s.crawl.Progress(ctx, Job(s.segment))
+	cursor, err := s.crawl.Mark(ctx, Job(s.segment))
 	if err != nil {
 		return err
 	}

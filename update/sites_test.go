@@ -268,7 +268,7 @@ func TestScoresWithoutCash(t *testing.T) {
 func TestDamagedAccount(t *testing.T) {
 	w := newWorld(t)
 	w.trapped(seg, 0, 3, 20)
-	if err := w.crawl.Update(t.Context(), crawldb.Batch{Job: frontier.Job("example.org"), Cursor: "\xff"}); err != nil {
+	if err := w.crawl.Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.Job("example.org"), "\xff")}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, growing(10, 5))

@@ -173,7 +173,7 @@ func (s *sweep) run(ctx context.Context) error {
 		return nil
 	}
 	job := s.o.job()
-	cursor, err := s.crawl.Progress(ctx, job)
+	cursor, err := s.crawl.Mark(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (s *sweep) run(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	if err := s.crawl.Update(ctx, crawldb.Batch{Job: job}); err != nil {
+	if err := s.crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(job, "")}); err != nil {
 		return err
 	}
 	return s.crawl.Sync(ctx)
@@ -344,7 +344,7 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 	}
 	slots := make([]slot, len(entries))
 	last := found[len(found)-1].d.URL
-	err := s.crawl.Update(ctx, crawldb.Batch{URLs: urls, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	err := s.crawl.Update(ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark(job, cursor), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		e := &entries[i]
 		slots[i] = slot{}
 		ruled := stays

@@ -41,7 +41,7 @@ func (w *world) sweep(o update.SweepOptions) update.SweepReport {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if at, err := w.crawl.Progress(w.t.Context(), "sweep/"); at != "" || err != nil {
+	if at, err := w.crawl.Mark(w.t.Context(), "sweep/"); at != "" || err != nil {
 		w.t.Errorf("mark %q, %v", at, err)
 	}
 	return r

@@ -101,7 +101,7 @@ func TestNoClockOfOrphans(t *testing.T) {
 		if _, err := update.Sweep(t.Context(), crawl, update.SweepOptions{Orphans: true, Scoring: s}); err != nil {
 			t.Fatal(err)
 		}
-		if mark, err := crawl.Progress(t.Context(), "orphans"); mark != "" || err != nil {
+		if mark, err := crawl.Mark(t.Context(), "orphans"); mark != "" || err != nil {
 			t.Errorf("%T: %q, %v", s, mark, err)
 		}
 	}

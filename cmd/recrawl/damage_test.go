@@ -114,7 +114,7 @@ func TestADamagedListIsReportedAndDoesNoHarm(t *testing.T) {
 			writePart(t, db.Segments(), seg, page.Content{URL: "http://a.example/", Type: "text/html", Body: []byte("<p>words")})
 			writePart(t, db.Segments(), seg, segment.Visit{URL: "http://a.example/", Time: parsed(frozen)})
 			for _, job := range []string{"update/", "round/"} {
-				if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: job + seg, Cursor: "done"}); err != nil {
+				if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(job+seg, "done")}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -40,7 +40,7 @@ const byConf = "conf"
 // keptOf returns what a crawl remembers. An unreadable mark is an error, not an empty
 // one: nobody could say what an update would do then.
 func keptOf(ctx context.Context, db *pebblestore.DB) (k kept, err error) {
-	mark, err := db.Crawl().Progress(ctx, keptJob)
+	mark, err := db.Crawl().Mark(ctx, keptJob)
 	if err != nil || mark == "" {
 		return k, err
 	}
@@ -53,7 +53,7 @@ func keptOf(ctx context.Context, db *pebblestore.DB) (k kept, err error) {
 func (k kept) keep(ctx context.Context, db *pebblestore.DB) error {
 	b, err := json.Marshal(k)
 	if err == nil {
-		err = db.Crawl().Update(ctx, crawldb.Batch{Job: keptJob, Cursor: string(b)})
+		err = db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark(keptJob, string(b))})
 	}
 	if err == nil {
 		err = db.Crawl().Sync(ctx)

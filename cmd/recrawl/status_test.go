@@ -75,7 +75,7 @@ func crawlOf(t *testing.T, records []crawldb.Datum, budget float64, how schedule
 	plan.Outlook = &outlook
 	text, err := plan.Encode()
 	if err == nil {
-		err = db.Crawl().Update(t.Context(), crawldb.Batch{Job: "schedule/plan", Cursor: text})
+		err = db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("schedule/plan", text)})
 	}
 	if err != nil {
 		t.Fatal(err)

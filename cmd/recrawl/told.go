@@ -34,7 +34,7 @@ const untoldJob = "command/untold"
 
 // untoldOf returns the note of a verb, or the zero untold.
 func (s *session) untoldOf(ctx context.Context, verb string) (u untold, err error) {
-	mark, err := s.db.Crawl().Progress(ctx, untoldJob)
+	mark, err := s.db.Crawl().Mark(ctx, untoldJob)
 	if err != nil || mark == "" {
 		return u, err
 	}
@@ -48,7 +48,7 @@ func (s *session) untoldOf(ctx context.Context, verb string) (u untold, err erro
 func (s *session) note(ctx context.Context, u untold) error {
 	b, err := json.Marshal(u)
 	if err == nil {
-		err = s.db.Crawl().Update(ctx, crawldb.Batch{Job: untoldJob, Cursor: string(b)})
+		err = s.db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark(untoldJob, string(b))})
 	}
 	if err == nil {
 		err = s.db.Crawl().Sync(ctx)
@@ -60,7 +60,7 @@ func (a *app) told(ctx context.Context, s *session) error {
 	if err := a.printed(); err != nil {
 		return err
 	}
-	return s.db.Crawl().Update(ctx, crawldb.Batch{Job: untoldJob})
+	return s.db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark(untoldJob, "")})
 }
 
 // generating runs a verb that makes segments for fetch, of something in particular or of

@@ -62,8 +62,8 @@ func seq(batches []crawldb.Batch, err error) iter.Seq2[crawldb.Batch, error] {
 }
 
 // writing returns a batch that writes the records, which are in key order.
-func writing(job, cursor string, data ...crawldb.Datum) crawldb.Batch {
-	b := crawldb.Batch{Job: job, Cursor: cursor}
+func writing(mark, value string, data ...crawldb.Datum) crawldb.Batch {
+	b := crawldb.Batch{Marks: crawldb.Mark(mark, value)}
 	for _, d := range data {
 		b.URLs = append(b.URLs, d.URL)
 	}
@@ -114,9 +114,9 @@ func bulkLeaves(c *check, all bulkFunc) {
 			job, cursor := fmt.Sprint("job ", rnd.IntN(3)), fmt.Sprint(step, n)
 			switch rnd.IntN(4) {
 			case 0:
-				b.Job, b.Cursor, marks[job] = job, cursor, cursor
+				b.Marks, marks[job] = crawldb.Mark(job, cursor), cursor
 			case 1:
-				b.Job, marks[job] = job, ""
+				b.Marks, marks[job] = crawldb.Mark(job, ""), ""
 			case 2:
 				b.Marks = func() map[string]string { return map[string]string{job: cursor, "gone": ""} }
 				marks[job] = cursor
@@ -128,16 +128,16 @@ func bulkLeaves(c *check, all bulkFunc) {
 		s = c.Twice(s, func(s crawldb.Store) {
 			c.holds(s, crawldb.Range{}, inOrder(model))
 			for job, cursor := range marks {
-				c.progress(s, job, cursor)
+				c.marked(s, job, cursor)
 			}
-			c.progress(s, "gone", "")
+			c.marked(s, "gone", "")
 		})
 		c.Prefix = prefix
 	}
 	c.Prefix = ""
 	c.Must(all(c.Ctx, s, seq(nil, nil)), "UpdateAll of nothing")
-	c.Must(all(c.Ctx, s, seq([]crawldb.Batch{{}, {Job: "job", Cursor: "alone"}, {}}, nil)), "UpdateAll of a mark")
-	c.progress(s, "job", "alone")
+	c.Must(all(c.Ctx, s, seq([]crawldb.Batch{{}, {Marks: crawldb.Mark("job", "alone")}, {}}, nil)), "UpdateAll of a mark")
+	c.marked(s, "job", "alone")
 	// Enough for an engine to write it in bulk, and then to replace it.
 	var data []crawldb.Datum
 	for i, url := range numbered(5000) {
@@ -146,7 +146,7 @@ func bulkLeaves(c *check, all bulkFunc) {
 	}
 	var batches []crawldb.Batch
 	for part := range slices.Chunk(data, 1500) {
-		batches = append(batches, writing("", "", part...))
+		batches = append(batches, writing("job", "", part...))
 	}
 	for range 2 {
 		c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
@@ -195,7 +195,7 @@ func bulkForgets(c *check, all bulkFunc) {
 			copy(part, urls[at:])
 			copy(data, want[at:])
 			valid = true
-			ok := yield(crawldb.Batch{URLs: part, Job: "job", Cursor: fmt.Sprint(at), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+			ok := yield(crawldb.Batch{URLs: part, Marks: crawldb.Mark("job", fmt.Sprint(at)), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 				if !valid {
 					return nil, fmt.Errorf("Next was called after its batch")
 				}
@@ -209,7 +209,7 @@ func bulkForgets(c *check, all bulkFunc) {
 		}
 	}), "UpdateAll")
 	c.holds(s, crawldb.Range{}, want)
-	c.progress(s, "job", "1900")
+	c.marked(s, "job", "1900")
 }
 
 // bulkTells demands that the sequence can read the marks, and that they are those of an
@@ -218,15 +218,16 @@ func bulkTells(c *check, all bulkFunc) {
 	s := c.Store()
 	batches, data := numberedBatches(40, 60)
 	for i := range batches {
-		batches[i].Marks = func() map[string]string { return map[string]string{"other": strconv.Itoa(i + 1)} }
+		n := strconv.Itoa(i + 1)
+		batches[i].Marks = func() map[string]string { return map[string]string{"job": n, "other": n} }
 	}
 	last := 0
 	c.Must(all(c.Ctx, s, func(yield func(crawldb.Batch, error) bool) {
 		for i, b := range batches {
 			at := make(map[string]int)
 			for _, job := range []string{"job", "other"} {
-				cursor, err := s.Progress(c.Ctx, job)
-				c.Must(err, "Progress within the sequence")
+				cursor, err := s.Mark(c.Ctx, job)
+				c.Must(err, "Mark within the sequence")
 				if cursor != "" {
 					at[job], _ = strconv.Atoi(cursor)
 				}
@@ -244,7 +245,7 @@ func bulkTells(c *check, all bulkFunc) {
 		}
 	}), "UpdateAll")
 	c.holds(s, crawldb.Range{}, data)
-	c.progress(s, "job", "40")
+	c.marked(s, "job", "40")
 }
 
 // bulkEnds demands that after an error the store holds the batches up to the one that the
@@ -290,8 +291,8 @@ func bulkEnds(c *check, all bulkFunc) {
 				c.Is(err, want, "UpdateAll whose batch %d fails", at)
 			}
 			s = c.Twice(s, func(s crawldb.Store) {
-				cursor, err := s.Progress(c.Ctx, "job")
-				c.Must(err, "Progress")
+				cursor, err := s.Mark(c.Ctx, "job")
+				c.Must(err, "Mark")
 				done, _ := strconv.Atoi(cursor)
 				most := at
 				if what == 3 {
@@ -306,7 +307,7 @@ func bulkEnds(c *check, all bulkFunc) {
 			batches, _ = numberedBatches(n, each)
 			c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll after an error")
 			c.holds(s, crawldb.Range{}, data)
-			c.progress(s, "job", strconv.Itoa(n))
+			c.marked(s, "job", strconv.Itoa(n))
 		}
 	}
 }
@@ -319,7 +320,7 @@ func bulkContext(c *check, all bulkFunc) {
 	c.Is(all(ctx, s, seq(batches, nil)), context.Canceled, "UpdateAll")
 	c.Is(all(ctx, s, seq(nil, nil)), context.Canceled, "UpdateAll of nothing")
 	c.holds(s, crawldb.Range{}, nil)
-	c.progress(s, "job", "")
+	c.marked(s, "job", "")
 	c.Close(s)
 	c.Is(all(c.Ctx, s, seq(batches, nil)), crawldb.ErrClosed, "UpdateAll of a closed store")
 	c.Is(all(c.Ctx, s, seq(nil, nil)), crawldb.ErrClosed, "UpdateAll of a closed store, of nothing")
@@ -347,11 +348,11 @@ func bulkSyncs(c *check, all bulkFunc) {
 		c.Must(all(c.Ctx, s, seq(batches, nil)), "UpdateAll")
 		c.Must(c.update(s, "behind", fmt.Sprint(round), z), "Update")
 		s = c.Crash(s)
-		c.progress(s, "before", fmt.Sprint(round))
-		c.progress(s, "job", fmt.Sprint(round, 5))
+		c.marked(s, "before", fmt.Sprint(round))
+		c.marked(s, "job", fmt.Sprint(round, 5))
 		want := maps.Clone(model)
-		if behind, err := s.Progress(c.Ctx, "behind"); err != nil {
-			c.Must(err, "Progress")
+		if behind, err := s.Mark(c.Ctx, "behind"); err != nil {
+			c.Must(err, "Mark")
 		} else if behind == fmt.Sprint(round) {
 			want[z.URL] = z
 		}

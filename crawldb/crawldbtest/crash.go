@@ -28,7 +28,7 @@ func crashRules() []rule {
 				c.Must(s.Sync(c.Ctx), "Sync")
 				s = c.Crash(s)
 				c.holds(s, crawldb.Range{}, inOrder(model))
-				c.progress(s, "job", mark)
+				c.marked(s, "job", mark)
 			}
 		}},
 		{Name: "a crash keeps whole updates, and none without those before it", Needs: needsCrash, Check: func(c *check) {
@@ -54,8 +54,8 @@ func crashRules() []rule {
 					}
 				}
 				s = c.Crash(s)
-				cursor, err := s.Progress(c.Ctx, "job")
-				c.Must(err, "Progress")
+				cursor, err := s.Mark(c.Ctx, "job")
+				c.Must(err, "Mark")
 				last := 0
 				if cursor != "" {
 					last, err = strconv.Atoi(cursor)
@@ -81,7 +81,7 @@ func crashRules() []rule {
 			c.Must(c.update(s, "job", "cursor", a), "Update")
 			s = c.Crash(c.Reopen(s))
 			c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
-			c.progress(s, "job", "cursor")
+			c.marked(s, "job", "cursor")
 		}},
 	}
 }

@@ -19,11 +19,10 @@ type disk struct {
 }
 
 type write struct {
-	urls        []string
-	data        []*crawldb.Datum // nil deletes
-	same        []bool           // left as it was
-	job, cursor string
-	marks       map[string]string
+	urls  []string
+	data  []*crawldb.Datum // nil deletes
+	same  []bool           // left as it was
+	marks map[string]string
 }
 
 // engine is a sound store: a memstore that can be opened again from a disk.
@@ -35,7 +34,7 @@ type engine struct {
 func (e *engine) Update(ctx context.Context, b crawldb.Batch) error {
 	e.disk.mu.Lock()
 	defer e.disk.mu.Unlock()
-	w := write{urls: slices.Clone(b.URLs), data: make([]*crawldb.Datum, len(b.URLs)), same: make([]bool, len(b.URLs)), job: b.Job, cursor: b.Cursor}
+	w := write{urls: slices.Clone(b.URLs), data: make([]*crawldb.Datum, len(b.URLs)), same: make([]bool, len(b.URLs))}
 	next := b.Next
 	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		d, err := next(i, old)
@@ -77,7 +76,7 @@ func (e *engine) self() *engine { return e }
 func replay(log []write) (*engine, error) {
 	e := &engine{new(memstore.Crawl), &disk{log: log, synced: len(log)}}
 	for _, w := range log {
-		err := e.Crawl.Update(context.Background(), crawldb.Batch{URLs: w.urls, Job: w.job, Cursor: w.cursor, Marks: func() map[string]string { return w.marks }, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		err := e.Crawl.Update(context.Background(), crawldb.Batch{URLs: w.urls, Marks: func() map[string]string { return w.marks }, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			if w.same[i] {
 				return old, nil
 			}

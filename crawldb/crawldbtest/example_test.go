@@ -10,11 +10,11 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// markless forgets how far a job has come.
+// markless forgets marks.
 type markless struct{ crawldb.Store }
 
 func (s markless) Update(ctx context.Context, b crawldb.Batch) error {
-	b.Job, b.Cursor = "", ""
+	b.Marks = nil
 	return s.Store.Update(ctx, b)
 }
 
@@ -28,5 +28,5 @@ func ExampleCheck() {
 	if errors.As(err, &first) {
 		fmt.Println(first)
 	}
-	// Output: rule "a batch out of order is ErrOrder and changes nothing" is broken: Progress of "job" is "", want "before"
+	// Output: rule "a batch out of order is ErrOrder and changes nothing" is broken: Mark "job" is "", want "before"
 }

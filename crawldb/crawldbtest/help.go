@@ -15,10 +15,14 @@ func (c *check) put(s crawldb.Store, data ...crawldb.Datum) {
 	c.Must(c.update(s, "", "", data...), "Update")
 }
 
-func (c *check) update(s crawldb.Store, job, cursor string, data ...crawldb.Datum) error {
+// update writes the records and, unless its name is empty, a mark.
+func (c *check) update(s crawldb.Store, mark, value string, data ...crawldb.Datum) error {
 	data = slices.Clone(data)
 	slices.SortFunc(data, func(a, b crawldb.Datum) int { return crawldb.Compare(a.URL, b.URL) })
-	b := crawldb.Batch{Job: job, Cursor: cursor}
+	b := crawldb.Batch{Marks: crawldb.Mark(mark, value)}
+	if mark == "" {
+		b.Marks = nil
+	}
 	for _, d := range data {
 		b.URLs = append(b.URLs, d.URL)
 	}
@@ -84,11 +88,12 @@ func (c *check) holds(s crawldb.Store, r crawldb.Range, want []crawldb.Datum) {
 	}
 }
 
-func (c *check) progress(s crawldb.Store, job, want string) {
-	got, err := s.Progress(c.Ctx, job)
-	c.Must(err, "Progress of %s", short(job))
+// marked demands that a mark has a value.
+func (c *check) marked(s crawldb.Store, name, want string) {
+	got, err := s.Mark(c.Ctx, name)
+	c.Must(err, "Mark %s", short(name))
 	if got != want {
-		c.Failf("Progress of %s is %s, want %s", short(job), short(got), short(want))
+		c.Failf("Mark %s is %s, want %s", short(name), short(got), short(want))
 	}
 }
 

@@ -2,6 +2,7 @@ package crawldbtest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -45,7 +46,7 @@ func (c *check) model(seed uint64) {
 			c.holds(s, r, want)
 		case op < 18:
 			for job, cursor := range marks {
-				c.progress(s, job, cursor)
+				c.marked(s, job, cursor)
 			}
 		case op < 19:
 			c.Must(s.Sync(c.Ctx), "Sync")
@@ -76,11 +77,11 @@ func (c *check) modelUpdate(rnd *rand.Rand, s crawldb.Store, urls []string, temp
 	if len(batch) > 0 && rnd.IntN(5) == 0 {
 		failAt = rnd.IntN(len(batch))
 	}
-	job, cursor := "", ""
+	var written map[string]string
 	if rnd.IntN(2) == 0 {
-		job, cursor = string(rune('a'+rnd.IntN(3))), []string{"", "x", "y\x00"}[rnd.IntN(3)]
+		written = map[string]string{string(rune('a' + rnd.IntN(3))): []string{"", "x", "y\x00"}[rnd.IntN(3)]}
 	}
-	err := s.Update(c.Ctx, crawldb.Batch{URLs: batch, Job: job, Cursor: cursor, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	err := s.Update(c.Ctx, crawldb.Batch{URLs: batch, Marks: func() map[string]string { return written }, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		want, ok := model[batch[i]]
 		if ok != (old != nil) {
 			return nil, fmt.Errorf("Next for %s got a record: %v, want %v", short(batch[i]), old != nil, ok)
@@ -124,12 +125,10 @@ func (c *check) modelUpdate(rnd *rand.Rand, s crawldb.Store, urls []string, temp
 		kept.URL = batch[i]
 		model[batch[i]] = kept
 	}
-	if job != "" {
-		marks[job] = cursor
-	}
+	maps.Copy(marks, written)
 	if rnd.IntN(10) == 0 {
 		for job, cursor := range marks {
-			c.progress(s, job, cursor)
+			c.marked(s, job, cursor)
 		}
 	}
 }

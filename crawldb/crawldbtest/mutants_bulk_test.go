@@ -62,15 +62,11 @@ func bulkMutants() []mutant {
 				}
 			})
 		})},
-		{fault: "UpdateAll forgets further marks", rule: leaves, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
+		{fault: "UpdateAll forgets marks", rule: leaves, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			return each(c, e, batches, func(_ int, b *batch) { b.Marks = nil })
 		})},
 		{fault: "UpdateAll removes no marks", rule: leaves, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
-			return each(c, e, batches, func(_ int, b *batch) {
-				if b.Cursor == "" {
-					b.Job = ""
-				}
-			})
+			return each(c, e, batches, func(_ int, b *batch) { *b = editMarks(*b, withoutEmpty) })
 		})},
 		{fault: "UpdateAll deletes nothing", rule: leaves, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			return each(c, e, batches, func(_ int, b *batch) {
@@ -116,9 +112,11 @@ func bulkMutants() []mutant {
 		})},
 		{fault: "UpdateAll writes marks ahead", rule: "UpdateAll shows its sequence only marks of earlier batches", wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			return each(c, e, batches, func(n int, b *batch) {
-				if b.Cursor == fmt.Sprint(n) && n < 40 {
-					b.Cursor = fmt.Sprint(n + 1)
-				}
+				*b = editMarks(*b, func(marks map[string]string) {
+					if marks["job"] == fmt.Sprint(n) && n < 40 {
+						marks["job"] = fmt.Sprint(n + 1)
+					}
+				})
 			})
 		})},
 		{fault: "UpdateAll goes on after an error", rule: ends, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
@@ -148,10 +146,10 @@ func bulkMutants() []mutant {
 		{fault: "UpdateAll writes marks at its end", rule: ends, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			marks := batch{}
 			err := each(c, e, batches, func(_ int, b *batch) {
-				if b.Job != "" {
-					marks.Job, marks.Cursor = b.Job, b.Cursor
+				if b.Marks != nil {
+					marks.Marks = b.Marks
 				}
-				b.Job = ""
+				b.Marks = nil
 			})
 			if err != nil {
 				return err
@@ -161,7 +159,7 @@ func bulkMutants() []mutant {
 		{fault: "UpdateAll writes the mark of a batch before it", rule: ends, wrap: on(func(c ctx, e *engine, batches iter.Seq2[batch, error]) error {
 			return soundBulk(c, e, func(yield func(batch, error) bool) {
 				for b, err := range batches {
-					if err == nil && !yield(batch{Job: b.Job, Cursor: b.Cursor}, nil) || !yield(b, err) {
+					if err == nil && !yield(marksOf(b), nil) || !yield(b, err) {
 						return
 					}
 				}

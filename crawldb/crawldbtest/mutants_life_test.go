@@ -39,8 +39,8 @@ func lifeMutants() []mutant {
 		{fault: "Sync ignores its context", rule: done, wrap: heedless(func(e *engine) *faulty {
 			return &faulty{sync: func(ctx) error { return e.Sync(bg) }}
 		})},
-		{fault: "Progress ignores its context", rule: done, wrap: heedless(func(e *engine) *faulty {
-			return &faulty{progress: func(_ ctx, job string) (string, error) { return e.Progress(bg, job) }}
+		{fault: "Mark ignores its context", rule: done, wrap: heedless(func(e *engine) *faulty {
+			return &faulty{mark: func(_ ctx, name string) (string, error) { return e.Mark(bg, name) }}
 		})},
 		{fault: "a scan that is cancelled just ends", rule: "a scan heeds its context", wrap: heedless(func(e *engine) *faulty {
 			return &faulty{scan: func(c ctx, r crawldb.Range) records {
@@ -63,7 +63,7 @@ func lifeMutants() []mutant {
 			if err := e.Update(bg, batch{URLs: b.URLs[:half], Next: b.Next}); err != nil {
 				return err
 			}
-			return e.Update(c, batch{URLs: b.URLs[half:], Job: b.Job, Cursor: b.Cursor, Next: func(i int, old *datum) (*datum, error) { return b.Next(half+i, old) }})
+			return e.Update(c, batch{URLs: b.URLs[half:], Marks: b.Marks, Next: func(i int, old *datum) (*datum, error) { return b.Next(half+i, old) }})
 		})},
 		{fault: "a closed store is another error", rule: closed, wrap: heedless(func(e *engine) *faulty {
 			return &faulty{update: func(c ctx, b batch) error { return forget(e.Update(c, b)) }}
@@ -163,7 +163,7 @@ func crashMutants() []mutant {
 			kept := slices.Clone(keptBy(d))
 			if len(kept) < len(d.log) {
 				w := d.log[len(kept)]
-				kept = append(kept, write{job: w.job, cursor: w.cursor})
+				kept = append(kept, write{marks: w.marks})
 			}
 			return kept
 		}},
@@ -171,7 +171,7 @@ func crashMutants() []mutant {
 		{fault: "a mark that is synced alone", rule: prefix, crashed: func(d *disk) []write {
 			kept := slices.Clone(d.log)
 			for i := range kept[d.synced:] {
-				kept[d.synced+i].job = ""
+				kept[d.synced+i].marks = nil
 			}
 			return kept
 		}},

@@ -3,6 +3,7 @@ package crawldbtest_test
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -21,7 +22,7 @@ func sequenceMutants() []mutant {
 		{fault: "a mark is written beside its batch", rule: rule, wrap: func(e *engine) crawldb.Store {
 			f := &faulty{engine: e}
 			f.update = func(c ctx, b batch) error {
-				if err := e.Update(c, batch{Job: b.Job, Cursor: b.Cursor}); err != nil {
+				if err := e.Update(c, marksOf(b)); err != nil {
 					return err
 				}
 				return e.Update(c, b)
@@ -76,9 +77,8 @@ func sequenceMutants() []mutant {
 		{fault: "Reopen forgets which marks were removed", rule: rule, reopened: func(d *disk) []write {
 			log := slices.Clone(d.log)
 			for i := range log {
-				if log[i].cursor == "" {
-					log[i].job = ""
-				}
+				log[i].marks = maps.Clone(log[i].marks)
+				withoutEmpty(log[i].marks)
 			}
 			return log
 		}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,20 +36,20 @@ type (
 // faulty is an engine with some methods replaced.
 type faulty struct {
 	*engine
-	get      func(ctx, string) (datum, error)
-	scan     func(ctx, crawldb.Range) records
-	update   func(ctx, batch) error
-	sync     func(ctx) error
-	progress func(ctx, string) (string, error)
-	close    func() error
+	get    func(ctx, string) (datum, error)
+	scan   func(ctx, crawldb.Range) records
+	update func(ctx, batch) error
+	sync   func(ctx) error
+	mark   func(ctx, string) (string, error)
+	close  func() error
 }
 
 func (f *faulty) Get(c ctx, url string) (datum, error) { return or(f.get, f.engine.Get)(c, url) }
 func (f *faulty) Scan(c ctx, r crawldb.Range) records  { return or(f.scan, f.engine.Scan)(c, r) }
 func (f *faulty) Update(c ctx, b batch) error          { return or(f.update, f.engine.Update)(c, b) }
 func (f *faulty) Sync(c ctx) error                     { return or(f.sync, f.engine.Sync)(c) }
-func (f *faulty) Progress(c ctx, job string) (string, error) {
-	return or(f.progress, f.engine.Progress)(c, job)
+func (f *faulty) Mark(c ctx, name string) (string, error) {
+	return or(f.mark, f.engine.Mark)(c, name)
 }
 func (f *faulty) Close() error { return or(f.close, f.engine.Close)() }
 
@@ -57,6 +58,26 @@ func or[F func(ctx, string) (datum, error) | func(ctx, crawldb.Range) records | 
 		return sound
 	}
 	return f
+}
+
+// marksOf returns a batch with the marks of another.
+func marksOf(b batch) batch { return batch{Marks: b.Marks} }
+
+// editMarks changes the marks of a batch.
+func editMarks(b batch, edit func(marks map[string]string)) batch {
+	if marks := b.Marks; marks != nil {
+		b.Marks = func() map[string]string {
+			edited := maps.Clone(marks())
+			edit(edited)
+			return edited
+		}
+	}
+	return b
+}
+
+// withoutEmpty removes the marks that are to be removed, so that they stay.
+func withoutEmpty(marks map[string]string) {
+	maps.DeleteFunc(marks, func(_, value string) bool { return value == "" })
 }
 
 func mutants() []mutant {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -45,7 +46,7 @@ func oneByOne(e *engine, c ctx, b batch) error {
 			return err
 		}
 	}
-	return e.Update(c, batch{Job: b.Job, Cursor: b.Cursor})
+	return e.Update(c, marksOf(b))
 }
 
 func writeMutants() []mutant {
@@ -213,7 +214,7 @@ func writeMutants() []mutant {
 
 func markMutants() []mutant {
 	rule := "a mark is written with its batch"
-	further := "further marks are written with their batch"
+	after := "marks are those after the last Next"
 	return []mutant{
 		{fault: "marks no empty batch", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if len(b.URLs) == 0 {
@@ -231,76 +232,72 @@ func markMutants() []mutant {
 					}
 					return err
 				},
-				progress: func(c ctx, job string) (string, error) {
-					if last.Job != job {
+				mark: func(c ctx, name string) (string, error) {
+					if last.Marks == nil {
 						return "", c.Err()
 					}
-					return e.Progress(c, job)
+					return e.Mark(c, name)
 				}}
 		}},
-		{fault: "the job without a name has a mark", rule: rule, wrap: func(e *engine) crawldb.Store {
-			return &faulty{engine: e,
-				update: func(c ctx, b batch) error {
-					b.Job = "+" + b.Job
-					return e.Update(c, b)
-				},
-				progress: func(c ctx, job string) (string, error) { return e.Progress(c, "+"+job) }}
-		}},
+		{fault: "a batch without marks has one without a name", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if b.Marks == nil {
+				b.Marks = crawldb.Mark("", "none")
+			}
+			return e.Update(c, b)
+		})},
 		{fault: "marks before the batch", rule: "an error from Next changes nothing", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
-			if err := e.Update(c, batch{Job: b.Job, Cursor: b.Cursor}); err != nil {
+			if err := e.Update(c, marksOf(b)); err != nil {
 				return err
 			}
 			return e.Update(c, b)
 		})},
-		{fault: "knows no further marks", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
-			b.Marks = nil
-			return e.Update(c, b)
+		{fault: "knows one mark of a batch", rule: after, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			return e.Update(c, editMarks(b, func(marks map[string]string) {
+				first := slices.Min(slices.Collect(maps.Keys(marks)))
+				maps.DeleteFunc(marks, func(name, _ string) bool { return name != first })
+			}))
 		})},
-		{fault: "asks for further marks before Next", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "calls Marks before Next", rule: after, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			if b.Marks != nil {
 				marks := b.Marks()
 				b.Marks = func() map[string]string { return marks }
 			}
 			return e.Update(c, b)
 		})},
-		{fault: "further marks are written whatever Next says", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+		{fault: "marks are written whatever Next says", rule: after, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
 			err := e.Update(c, b)
 			if err != nil && b.Marks != nil {
-				return errors.Join(err, e.Update(c, batch{Marks: b.Marks}))
+				return errors.Join(err, e.Update(c, marksOf(b)))
 			}
 			return err
 		})},
-		{fault: "an empty further mark leaves what was there", rule: further, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
-			if marks := b.Marks; marks != nil {
-				b.Marks = func() map[string]string {
-					some := marks()
-					delete(some, "old")
-					return some
+		{fault: "an empty value beside others leaves the mark", rule: after, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			return e.Update(c, editMarks(b, func(marks map[string]string) {
+				if len(marks) > 1 {
+					withoutEmpty(marks)
 				}
-			}
-			return e.Update(c, b)
+			}))
 		})},
-		{fault: "an empty cursor leaves the mark", rule: "an empty cursor removes the mark", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
-			if b.Cursor == "" {
-				b.Job = ""
-			}
-			return e.Update(c, b)
+		{fault: "an empty value leaves the mark", rule: "an empty value removes the mark", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			return e.Update(c, editMarks(b, withoutEmpty))
 		})},
-		{fault: "one mark for all", rule: "each job has its own mark", wrap: func(e *engine) crawldb.Store {
+		{fault: "one mark for all", rule: "each name has its own mark", wrap: func(e *engine) crawldb.Store {
 			return &faulty{engine: e,
 				update: func(c ctx, b batch) error {
-					if b.Job != "" {
-						b.Job = "job"
-					}
-					return e.Update(c, b)
+					return e.Update(c, editMarks(b, func(marks map[string]string) {
+						for name, value := range marks {
+							delete(marks, name)
+							marks["job"] = value
+						}
+					}))
 				},
-				progress: func(c ctx, job string) (string, error) { return e.Progress(c, "job") }}
+				mark: func(c ctx, name string) (string, error) { return e.Mark(c, "job") }}
 		}},
-		{fault: "a mark is a record", rule: "each job has its own mark", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
-			if err := e.Update(c, b); err != nil || b.Job == "" {
+		{fault: "a mark is a record", rule: "each name has its own mark", wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if err := e.Update(c, b); err != nil || b.Marks == nil {
 				return err
 			}
-			return e.Update(c, batch{URLs: []string{b.Job}, Next: func(int, *datum) (*datum, error) { return &datum{Status: crawldb.Gone}, nil }})
+			return e.Update(c, batch{URLs: slices.Collect(maps.Keys(b.Marks()))[:1], Next: func(int, *datum) (*datum, error) { return &datum{Status: crawldb.Gone}, nil }})
 		})},
 		{fault: "marks are lost when reopened", rule: rule, reopened: withoutMarks},
 	}
@@ -308,7 +305,7 @@ func markMutants() []mutant {
 
 func withoutMarks(d *disk) []write {
 	for i := range d.log {
-		d.log[i].job = ""
+		d.log[i].marks = nil
 	}
 	return d.log
 }

@@ -58,7 +58,7 @@ const (
 	stepScan
 	stepScanWrites
 	stepDue
-	stepProgress
+	stepMarks
 	stepSync
 	stepReopen
 	stepCrash
@@ -70,7 +70,7 @@ func (c *check) sequence(seed uint64, due dueFunc) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	likely := []stepKind{
 		stepUpdate, stepUpdate, stepUpdate, stepUpdate, stepFail, stepCancel, stepDisorder, stepGet, stepScan, stepScan,
-		stepScanWrites, stepDue, stepDue, stepDue, stepDue, stepProgress, stepSync, stepReopen, stepCrash,
+		stepScanWrites, stepDue, stepDue, stepDue, stepDue, stepMarks, stepSync, stepReopen, stepCrash,
 	}
 	var steps []step
 	for range sequenceSteps {
@@ -162,7 +162,7 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 		i := rnd.IntN(len(urls) - 1)
 		urls[i], urls[i+1] = urls[i+1], urls[i]
 		m.note("Update of %q, out of order", urls)
-		m.Is(m.s.Update(m.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "never", Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+		m.Is(m.s.Update(m.Ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark("job", "never"), Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
 			return nil, nil
 		}}), crawldb.ErrOrder, "Update out of order")
 		m.agrees("after an Update out of order")
@@ -182,10 +182,10 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 		m.scanAndWrite(rnd)
 	case stepDue:
 		m.ask(rnd)
-	case stepProgress:
-		m.note("Progress of all")
-		for _, job := range jobs() {
-			m.progress(m.s, job, m.now.marks[job])
+	case stepMarks:
+		m.note("Mark of all")
+		for _, job := range markNames() {
+			m.marked(m.s, job, m.now.marks[job])
 		}
 	case stepSync:
 		m.note("Sync")
@@ -203,7 +203,7 @@ func (m *machine) do(kind stepKind, rnd *rand.Rand) {
 	}
 }
 
-func jobs() []string { return []string{"job", "other", "\x00", "http://h0.example.com/0"} }
+func markNames() []string { return []string{"job", "other", "\x00", "http://h0.example.com/0"} }
 
 // some returns a random choice of URLs in order, at least n if there are that many.
 func (m *machine) some(rnd *rand.Rand, n int) []string {
@@ -239,8 +239,8 @@ func (m *machine) agrees(when string) {
 	defer func(was string) { m.Prefix = was }(m.Prefix)
 	m.Prefix += when + ": "
 	m.holds(m.s, crawldb.Range{}, inOrder(m.now.data))
-	for _, job := range jobs() {
-		m.progress(m.s, job, m.now.marks[job])
+	for _, job := range markNames() {
+		m.marked(m.s, job, m.now.marks[job])
 	}
 }
 
@@ -267,9 +267,9 @@ func (m *machine) equal(got []crawldb.Datum, want state) error {
 			return err
 		}
 	}
-	for _, job := range jobs() {
-		cursor, err := m.s.Progress(m.Ctx, job)
-		m.Must(err, "Progress")
+	for _, job := range markNames() {
+		cursor, err := m.s.Mark(m.Ctx, job)
+		m.Must(err, "Mark")
 		if cursor != want.marks[job] {
 			return fmt.Errorf("the mark of %s is %s, want %s", short(job), short(cursor), short(want.marks[job]))
 		}
@@ -310,17 +310,9 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 		next[i] = &old
 	}
 	b := crawldb.Batch{URLs: urls}
-	if rnd.IntN(2) == 0 {
-		b.Job, b.Cursor = jobs()[rnd.IntN(len(jobs()))], []string{"", "x", "y\x00\xff"}[rnd.IntN(3)]
-	}
-	further := map[string]string{}
-	if rnd.IntN(3) == 0 {
-		for _, job := range jobs() {
-			if job != b.Job && rnd.IntN(2) == 0 {
-				further[job] = []string{"", "further"}[rnd.IntN(2)]
-			}
-		}
-		b.Marks = func() map[string]string { return further }
+	marks := randomMarks(rnd)
+	if len(marks) > 0 || rnd.IntN(2) == 0 {
+		b.Marks = func() map[string]string { return marks }
 	}
 	ctx, cancel := context.WithCancel(m.Ctx)
 	defer cancel()
@@ -352,7 +344,7 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 	if kind == stepCancel && at < 0 {
 		cancel()
 	}
-	m.note("%s of %q, mark %q=%q, further %q", map[stepKind]string{stepUpdate: "Update", stepFail: "Update that fails", stepCancel: "Update that is cancelled"}[kind], urls, b.Job, b.Cursor, further)
+	m.note("%s of %q, marks %q", map[stepKind]string{stepUpdate: "Update", stepFail: "Update that fails", stepCancel: "Update that is cancelled"}[kind], urls, marks)
 	err := m.s.Update(ctx, b)
 	switch {
 	case kind == stepFail && at >= 0:
@@ -377,11 +369,24 @@ func (m *machine) update(kind stepKind, rnd *rand.Rand) {
 			after.data[url] = d
 		}
 	}
-	if b.Job != "" {
-		further[b.Job] = b.Cursor
-	}
-	maps.Copy(after.marks, further)
+	maps.Copy(after.marks, marks)
 	m.now, m.left = after, append(m.left, after)
+}
+
+// randomMarks returns the marks of an update: often one, sometimes many, or none.
+func randomMarks(rnd *rand.Rand) map[string]string {
+	marks := map[string]string{}
+	if rnd.IntN(3) == 0 {
+		for _, name := range markNames() {
+			if rnd.IntN(2) == 0 {
+				marks[name] = []string{"", "further"}[rnd.IntN(2)]
+			}
+		}
+	}
+	if rnd.IntN(2) == 0 {
+		marks[markNames()[rnd.IntN(len(markNames()))]] = []string{"", "x", "y\x00\xff"}[rnd.IntN(3)]
+	}
+	return marks
 }
 
 // scanAndWrite writes within the loop of a scan: records that are not written are seen

@@ -60,7 +60,7 @@ func concurrencyRules() []rule {
 			s := c.Store()
 			urls := numbered(60)
 			write := func(n int) error {
-				return s.Update(c.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: fmt.Sprint(n), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				return s.Update(c.Ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark("job", fmt.Sprint(n)), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 					if i%10 == n%10 {
 						return nil, nil
 					}
@@ -108,7 +108,7 @@ func concurrencyRules() []rule {
 			})
 			group.Go(func() {
 				for !stop.Load() && readers[2] == nil {
-					_, readers[2] = s.Progress(c.Ctx, "job")
+					_, readers[2] = s.Mark(c.Ctx, "job")
 					readers[2] = errors.Join(readers[2], s.Sync(c.Ctx))
 				}
 			})

@@ -113,13 +113,13 @@ func updateRules() []rule {
 				{"http://a.example.org/", "http://b.example.com/"},
 				{"http://a.example.com/", "http://example.com/"},
 			} {
-				err := s.Update(c.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				err := s.Update(c.Ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark("job", "after"), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 					d := plain(urls[i], 100)
 					return &d, nil
 				}})
 				c.Is(err, crawldb.ErrOrder, "Update of %q", urls)
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
-				c.progress(s, "job", "before")
+				c.marked(s, "job", "before")
 			}
 			// In the order of keys, but not of strings.
 			c.put(s, plain("http://b.example.com/", 2), plain("http://a.example.org/", 3))
@@ -130,7 +130,7 @@ func updateRules() []rule {
 			want := []crawldb.Datum{plain(urls[0], 1), plain(urls[1], 2), plain(urls[150], 3)}
 			c.Must(c.update(s, "job", "before", want...), "Update")
 			for _, at := range []int{0, 1, 100, 199} {
-				err := s.Update(c.Ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				err := s.Update(c.Ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark("job", "after"), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 					if i == at {
 						return nil, errStop
 					}
@@ -142,11 +142,11 @@ func updateRules() []rule {
 				}})
 				c.Is(err, errStop, "Update whose Next fails at %d", at)
 				c.holds(s, crawldb.Range{}, want)
-				c.progress(s, "job", "before")
+				c.marked(s, "job", "before")
 			}
 			c.Twice(s, func(s crawldb.Store) {
 				c.holds(s, crawldb.Range{}, want)
-				c.progress(s, "job", "before")
+				c.marked(s, "job", "before")
 			})
 		}},
 		{Name: "a batch may be empty or large", Check: func(c *check) {
@@ -171,27 +171,25 @@ func markRules() []rule {
 	return []rule{
 		{Name: "a mark is written with its batch", Check: func(c *check) {
 			s := c.Store()
-			c.progress(s, "job", "")
+			c.marked(s, "job", "")
 			url := "http://example.com/"
 			c.Must(c.update(s, "job", "one", plain(url, 1)), "Update with a mark")
-			c.progress(s, "job", "one")
-			c.put(s, plain(url, 2)) // without a job there is no mark
-			c.progress(s, "job", "one")
-			c.progress(s, "", "")
-			c.Must(c.update(s, "", "stray", plain(url, 2)), "Update with a cursor and no job")
-			c.progress(s, "", "")
+			c.marked(s, "job", "one")
+			c.put(s, plain(url, 2)) // a batch without marks leaves them as they are
+			c.marked(s, "job", "one")
+			c.marked(s, "", "")
 			c.Must(c.update(s, "job", "two"), "Update with a mark and no URLs")
 			c.Twice(s, func(s crawldb.Store) {
-				c.progress(s, "job", "two")
+				c.marked(s, "job", "two")
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{plain(url, 2)})
 			})
 		}},
-		{Name: "further marks are written with their batch", Check: func(c *check) {
+		{Name: "marks are those after the last Next", Check: func(c *check) {
 			s := c.Store()
 			c.Must(c.update(s, "old", "one", plain("http://example.com/0001", 1)), "Update")
 			urls := numbered(300)
 			found := make([]bool, len(urls))
-			b := crawldb.Batch{URLs: urls, Job: "job", Cursor: "at", Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+			b := crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 				found[i] = true
 				d := plain(urls[i], 2)
 				return &d, nil
@@ -203,46 +201,47 @@ func markRules() []rule {
 						n++
 					}
 				}
-				return map[string]string{"count": fmt.Sprint(n), "\x00\xff": "\xff\x00", "old": "", "none": ""}
+				return map[string]string{"count": fmt.Sprint(n), "\x00\xff": "\xff\x00", "old": "", "none": "", "job": "at"}
 			}
-			c.Must(s.Update(c.Ctx, b), "Update with further marks")
+			c.Must(s.Update(c.Ctx, b), "Update with several marks")
 			want := map[string]string{"count": "300", "\x00\xff": "\xff\x00", "old": "", "none": "", "job": "at"}
 			s = c.Twice(s, func(s crawldb.Store) {
 				for job, cursor := range want {
-					c.progress(s, job, cursor)
+					c.marked(s, job, cursor)
 				}
 			})
 			c.Must(s.Update(c.Ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{"count": "0"} }}), "Update with nothing else")
-			c.progress(s, "count", "0")
+			c.marked(s, "count", "0")
 			b.Next = func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, errStop }
 			c.Is(s.Update(c.Ctx, b), errStop, "Update whose Next fails")
-			c.progress(s, "count", "0")
+			c.marked(s, "count", "0")
 		}},
-		{Name: "an empty cursor removes the mark", Check: func(c *check) {
+		{Name: "an empty value removes the mark", Check: func(c *check) {
 			s := c.Store()
 			c.Must(c.update(s, "job", "one"), "Update with a mark")
 			c.Must(c.update(s, "other", "two"), "Update with a mark")
 			c.Must(c.update(s, "job", ""), "Update that removes a mark")
 			c.Must(c.update(s, "none", ""), "Update that removes a mark that is not there")
 			c.Twice(s, func(s crawldb.Store) {
-				c.progress(s, "job", "")
-				c.progress(s, "none", "")
-				c.progress(s, "other", "two")
+				c.marked(s, "job", "")
+				c.marked(s, "none", "")
+				c.marked(s, "other", "two")
 			})
 		}},
-		{Name: "each job has its own mark", Check: func(c *check) {
+		{Name: "each name has its own mark", Check: func(c *check) {
 			s := c.Store()
-			names := []string{"a", "A", "a\x00", "a\x00b", "a/b", "ab", "\x00", "\xff", "\xff\xff", "é", "e\u0301", "'\"\\", "update 20240229235959-000", strings.Repeat("j", 1000), "http://example.com/", "com,example)http:/"}
-			for i, job := range names {
-				c.Must(c.update(s, job, job+"\x00\xff", plain("http://example.com/", i)), "Update with the mark of %s", short(job))
+			names := []string{"", "a", "A", "a\x00", "a\x00b", "a/b", "ab", "\x00", "\xff", "\xff\xff", "é", "e\u0301", "'\"\\", "update 20240229235959-000", strings.Repeat("j", 1000), "http://example.com/", "com,example)http:/"}
+			for i, name := range names {
+				b := writing(name, name+"\x00\xff", plain("http://example.com/", i))
+				c.Must(s.Update(c.Ctx, b), "Update with the mark %s", short(name))
 			}
-			c.Must(c.update(s, "large", strings.Repeat("c\x00", 50_000)), "Update with a large cursor")
+			c.Must(c.update(s, "large", strings.Repeat("c\x00", 50_000)), "Update with a large mark")
 			want := []crawldb.Datum{plain("http://example.com/", len(names)-1)}
 			c.Twice(s, func(s crawldb.Store) {
-				for _, job := range names {
-					c.progress(s, job, job+"\x00\xff")
+				for _, name := range names {
+					c.marked(s, name, name+"\x00\xff")
 				}
-				c.progress(s, "large", strings.Repeat("c\x00", 50_000))
+				c.marked(s, "large", strings.Repeat("c\x00", 50_000))
 				c.holds(s, crawldb.Range{}, want) // a mark is not a record
 			})
 		}},
@@ -259,17 +258,17 @@ func lifeRules() []rule {
 			cancel()
 			_, err := s.Get(ctx, a.URL)
 			c.Is(err, context.Canceled, "Get")
-			_, err = s.Progress(ctx, "job")
-			c.Is(err, context.Canceled, "Progress")
+			_, err = s.Mark(ctx, "job")
+			c.Is(err, context.Canceled, "Mark")
 			c.Is(s.Sync(ctx), context.Canceled, "Sync")
 			c.ends(errorsOf(s.Scan(ctx, crawldb.Range{})), context.Canceled, "Scan")
-			err = s.Update(ctx, crawldb.Batch{URLs: []string{a.URL}, Job: "job", Cursor: "after", Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+			err = s.Update(ctx, crawldb.Batch{URLs: []string{a.URL}, Marks: crawldb.Mark("job", "after"), Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
 				return nil, nil
 			}})
 			c.Is(err, context.Canceled, "Update")
 			c.Twice(s, func(s crawldb.Store) {
 				c.holds(s, crawldb.Range{}, []crawldb.Datum{a})
-				c.progress(s, "job", "before")
+				c.marked(s, "job", "before")
 			})
 		}},
 		{Name: "a cancelled update changes all or nothing", Check: func(c *check) {
@@ -277,7 +276,7 @@ func lifeRules() []rule {
 			urls := numbered(3000)
 			for round, at := range []int{0, 1500, 2999} {
 				ctx, cancel := context.WithCancel(c.Ctx)
-				err := s.Update(ctx, crawldb.Batch{URLs: urls, Job: "job", Cursor: "after", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				err := s.Update(ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark("job", "after"), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
 					if i == at {
 						cancel()
 					}
@@ -290,7 +289,7 @@ func lifeRules() []rule {
 				}
 				if err != nil {
 					c.Is(err, context.Canceled, "Update")
-					c.progress(s, "job", "")
+					c.marked(s, "job", "")
 					continue
 				}
 				c.Must(c.update(s, "job", ""), "Update")
@@ -330,8 +329,8 @@ func lifeRules() []rule {
 			c.Must(s.Close(), "second Close")
 			_, err := s.Get(c.Ctx, a.URL)
 			c.Is(err, crawldb.ErrClosed, "Get")
-			_, err = s.Progress(c.Ctx, "job")
-			c.Is(err, crawldb.ErrClosed, "Progress")
+			_, err = s.Mark(c.Ctx, "job")
+			c.Is(err, crawldb.ErrClosed, "Mark")
 			c.Is(s.Sync(c.Ctx), crawldb.ErrClosed, "Sync")
 			c.ends(errorsOf(s.Scan(c.Ctx, crawldb.Range{})), crawldb.ErrClosed, "Scan")
 			c.Is(c.update(s, "job", "cursor", a), crawldb.ErrClosed, "Update")
@@ -364,7 +363,7 @@ func lifeRules() []rule {
 			s, other := c.Store(), c.Store()
 			c.Must(c.update(s, "job", "cursor", plain("http://example.com/", 1)), "Update")
 			c.holds(other, crawldb.Range{}, nil)
-			c.progress(other, "job", "")
+			c.marked(other, "job", "")
 		}},
 		{Name: "everything is there after Reopen", Needs: needsReopen, Check: func(c *check) {
 			s := c.Store()
@@ -380,7 +379,7 @@ func lifeRules() []rule {
 				c.Must(c.update(s, "job", string(rune('a'+round)), batch...), "Update")
 				s = c.Reopen(s)
 				c.holds(s, crawldb.Range{}, inOrder(model))
-				c.progress(s, "job", string(rune('a'+round)))
+				c.marked(s, "job", string(rune('a'+round)))
 			}
 		}},
 	}

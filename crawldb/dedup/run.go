@@ -172,10 +172,11 @@ func (r *run) flush(ctx context.Context, end bool) error {
 		return &d, nil
 	}}
 	if r.o.NutchCompat {
-		b.Job = Job
+		cursor := ""
 		if !end {
-			b.Cursor = r.cursor()
+			cursor = r.cursor()
 		}
+		b.Marks = crawldb.Mark(Job, cursor)
 	} else if len(urls) == 0 {
 		return nil
 	}
@@ -257,7 +258,7 @@ func (r *run) resume(ctx context.Context) (begin, error) {
 	if !r.o.NutchCompat {
 		return begin{}, nil
 	}
-	cursor, err := r.crawl.Progress(ctx, Job)
+	cursor, err := r.crawl.Mark(ctx, Job)
 	if err != nil || cursor == "" {
 		return begin{}, err
 	}

@@ -367,7 +367,7 @@ func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits 
 	var mark [2]string
 	for i, job := range []string{"update/" + name, segment.RoundJob(name)} {
 		var err error
-		if mark[i], err = s.Progress(ctx, job); err != nil {
+		if mark[i], err = s.Mark(ctx, job); err != nil {
 			if stopped(ctx, err) {
 				return err
 			}

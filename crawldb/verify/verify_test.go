@@ -54,7 +54,7 @@ func put(t *testing.T, db *memstore.DB, all ...crawldb.Datum) {
 
 func mark(t *testing.T, db *memstore.DB, job, cursor string) {
 	t.Helper()
-	must(t, db.Crawl().Update(t.Context(), crawldb.Batch{Job: job, Cursor: cursor}))
+	must(t, db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(job, cursor)}))
 }
 
 func write[T segment.Record](t *testing.T, db *memstore.DB, commit bool, blocks ...[]T) {

@@ -85,7 +85,7 @@ func (s *Store) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Dat
 	}
 }
 
-func (s *Store) Progress(ctx context.Context, job string) (string, error) {
+func (s *Store) Mark(ctx context.Context, job string) (string, error) {
 	t, err := s.table(ctx)
 	if err != nil {
 		return "", err

@@ -25,10 +25,7 @@ func (s *Store) Update(ctx context.Context, b crawldb.Batch) error {
 		}
 	}
 	if b.Marks != nil {
-		maps.Copy(t.Marks, b.Marks())
-	}
-	if b.Job != "" {
-		t.Marks[b.Job] = b.Cursor // an empty one reads as none
+		maps.Copy(t.Marks, b.Marks()) // an empty value reads as none
 	}
 	if err := ctx.Err(); err != nil {
 		return err

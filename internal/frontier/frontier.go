@@ -76,7 +76,7 @@ func Job(domain string) string {
 // account is started over: a crawl can do without it, but must not be stopped by it
 // forever.
 func Load(ctx context.Context, crawl crawldb.Store, domain string) (a Account, damaged bool, err error) {
-	mark, err := crawl.Progress(ctx, Job(domain))
+	mark, err := crawl.Mark(ctx, Job(domain))
 	if err != nil {
 		return Account{}, false, err
 	}

@@ -31,9 +31,9 @@ func (m *mortal) Update(ctx context.Context, b crawldb.Batch) error {
 	}
 	m.left--
 	m.updates++
-	marks := map[string]string{b.Job: b.Cursor}
+	var marks map[string]string
 	if b.Marks != nil {
-		maps.Copy(marks, b.Marks())
+		marks = b.Marks()
 	}
 	err := m.Crawl.Update(ctx, b)
 	for name, mark := range marks {

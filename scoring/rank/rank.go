@@ -141,7 +141,7 @@ type job struct {
 }
 
 func (j *job) run(ctx context.Context, name string) error {
-	cursor, err := j.crawl.Progress(ctx, Job(name))
+	cursor, err := j.crawl.Mark(ctx, Job(name))
 	if err != nil {
 		return err
 	}
@@ -174,13 +174,17 @@ func (j *job) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return j.crawl.Update(ctx, crawldb.Batch{Job: Job(name), Cursor: done, Marks: j.stored.headMark})
+	return j.crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string {
+		marks := j.stored.headMark()
+		marks[Job(name)] = done
+		return marks
+	}})
 }
 
 // open reads the graph, unless it is in memory. whole says that it holds the links
 // of all segments that were folded in.
 func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
-	mark, err := j.crawl.Progress(ctx, headJob)
+	mark, err := j.crawl.Mark(ctx, headJob)
 	if err != nil {
 		return false, err
 	}

@@ -183,7 +183,7 @@ func TestRunWithSitemaps(t *testing.T) {
 				if url == page && r.Links != c.links {
 					t.Errorf("%v, brings sitemaps: %v: %d links, want %d", c.code, brings, r.Links, c.links)
 				}
-				mark, err := w.crawl.Progress(t.Context(), "pagerank")
+				mark, err := w.crawl.Mark(t.Context(), "pagerank")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -200,7 +200,7 @@ func TestRunWithoutPageRank(t *testing.T) {
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	w.segment("1", "http://a.example/ http://b.example/")
 	r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", rank.Options{Scoring: scoring.OPIC{}})
-	if mark, _ := w.crawl.Progress(t.Context(), rank.Job("1")); err != nil || r != (rank.Report{}) || mark != "" {
+	if mark, _ := w.crawl.Mark(t.Context(), rank.Job("1")); err != nil || r != (rank.Report{}) || mark != "" {
 		t.Errorf("%+v, %v, mark %q", r, err, mark)
 	}
 }
@@ -235,7 +235,7 @@ func TestRunWithHosts(t *testing.T) {
 		o.Growth = -1
 		w.segment("3", "http://b.example/ http://c.example/ http://c.example/2")
 		run("3", "http://a.example/ 0.00\nhttp://b.example/ 0.25\nhttp://c.example/ 0.56\nhttp://c.example/2 0.31\n")
-		mark, err := w.crawl.Progress(t.Context(), "pagerank")
+		mark, err := w.crawl.Mark(t.Context(), "pagerank")
 		if err != nil || again != "" && again != mark {
 			t.Errorf("the graph is %q, and was %q: %v", mark, again, err)
 		}
@@ -252,7 +252,7 @@ func TestRebuild(t *testing.T) {
 		w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 		w.segment("1", "http://a.example/ http://b.example/ http://c.example/")
 		w.run("1")
-		if err := w.crawl.Update(t.Context(), crawldb.Batch{Job: harm.job, Cursor: harm.mark}); err != nil {
+		if err := w.crawl.Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(harm.job, harm.mark)}); err != nil {
 			t.Fatal(err)
 		}
 		w.segment("2", "http://b.example/ http://c.example/")

@@ -109,7 +109,7 @@ func checksum(name, block string) uint64 {
 
 // readBlock reads a block stored under a name.
 func readBlock(ctx context.Context, crawl crawldb.Store, name string) (string, error) {
-	mark, err := crawl.Progress(ctx, name)
+	mark, err := crawl.Mark(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +188,8 @@ func (s *storedGraph) save(ctx context.Context, crawl crawldb.Store, job, cursor
 	h.pages, h.pageBlocks = len(g.hashes), s.storedPageBlocks+len(s.unstoredPages)
 	h.entries, h.linkBlocks = g.counts.entries, len(g.log)
 	marks[headJob] = h.String()
-	err := crawl.Update(ctx, crawldb.Batch{Job: job, Cursor: cursor, Marks: func() map[string]string { return marks }})
+	marks[job] = cursor
+	err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -103,12 +102,9 @@ func (s *Crawl) update(ctx context.Context, b crawldb.Batch) error {
 			changes = append(changes, entry[[]byte]{keys[i], enc})
 		}
 	}
-	marks := map[string]string{}
+	var marks map[string]string
 	if b.Marks != nil {
-		maps.Copy(marks, b.Marks())
-	}
-	if b.Job != "" {
-		marks[b.Job] = b.Cursor
+		marks = b.Marks()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -121,15 +117,15 @@ func (s *Crawl) update(ctx context.Context, b crawldb.Batch) error {
 				t.set(c.key, c.val)
 			}
 		}
-		for job, cursor := range marks {
-			if cursor == "" {
-				delete(s.marks, job)
+		for name, value := range marks {
+			if value == "" {
+				delete(s.marks, name)
 				continue
 			}
 			if s.marks == nil {
 				s.marks = map[string]string{}
 			}
-			s.marks[job] = cursor
+			s.marks[name] = value
 		}
 	})
 }
@@ -142,14 +138,14 @@ func (s *Crawl) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Progress implements [crawldb.Store].
-func (s *Crawl) Progress(ctx context.Context, job string) (string, error) {
+// Mark implements [crawldb.Store].
+func (s *Crawl) Mark(ctx context.Context, name string) (string, error) {
 	if err := s.records.ready(ctx, crawldb.ErrClosed); err != nil {
-		return "", failed("progress of", job, err)
+		return "", failed("mark", name, err)
 	}
 	s.records.mu.RLock()
 	defer s.records.mu.RUnlock()
-	return s.marks[job], nil
+	return s.marks[name], nil
 }
 
 // Close implements [crawldb.Store].

@@ -61,7 +61,7 @@ func TestPanicInNext(t *testing.T) {
 			return &crawldb.Datum{}, nil
 		}})
 	}()
-	if err := s.Update(t.Context(), crawldb.Batch{Job: "job", Cursor: "on"}); err != nil {
+	if err := s.Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("job", "on")}); err != nil {
 		t.Fatal(err)
 	}
 	for d := range s.Scan(t.Context(), crawldb.Range{}) {

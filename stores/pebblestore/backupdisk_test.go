@@ -67,7 +67,7 @@ func growingStore(t *testing.T) (*dirstoretest.Disk, *hook, *DB, string) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Crawl().Update(ctx, crawldb.Batch{Job: "growing", Cursor: "begun"}); err != nil {
+	if err := db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark("growing", "begun")}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := grown(ctx, db)
@@ -86,7 +86,7 @@ func grown(ctx context.Context, db *DB) (string, error) {
 		}
 		text, err = text+string(block)+" ", errors.Join(err, e)
 	}
-	mark, e := db.Crawl().Progress(ctx, "growing")
+	mark, e := db.Crawl().Mark(ctx, "growing")
 	return text + mark, errors.Join(err, e)
 }
 
@@ -175,7 +175,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 			first = first && !begin
 			mu.Unlock()
 			if begin {
-				change(func() error { return db.Crawl().Update(ctx, crawldb.Batch{Job: "growing", Cursor: "later"}) })
+				change(func() error { return db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark("growing", "later")}) })
 				change(func() error {
 					w, err := db.Segments().Append(ctx, "other", "content", -1)
 					if err != nil {
@@ -205,7 +205,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 		if got, err := grownAt(ctx, disk, backupPath); err != nil || got != want {
 			t.Errorf("%v; %s", err, difference(got, want))
 		}
-		if mark, err := db.Crawl().Progress(ctx, "growing"); err != nil || mark != "later" {
+		if mark, err := db.Crawl().Mark(ctx, "growing"); err != nil || mark != "later" {
 			t.Errorf("behind it the mark is %q, %v", mark, err)
 		}
 	})
@@ -254,7 +254,7 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 				}
 				failures++
 				what := fmt.Sprintf("%+v, operation %d, %v: %v", o, at, hit, cause)
-				if e := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "after", Cursor: fmt.Sprint(at)}); e != nil {
+				if e := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("after", fmt.Sprint(at))}); e != nil {
 					t.Fatalf("%s: the store has failed: %v", what, e)
 				}
 				if err != nil && !errors.Is(err, cause) {

@@ -27,7 +27,7 @@ import (
 // manner of whatever is wrong if it is done twice, and moves their entries in the
 // index.
 func countingBatch(n, from, to int) crawldb.Batch {
-	b := crawldb.Batch{Job: "bulk", Cursor: strconv.Itoa(n)}
+	b := crawldb.Batch{Marks: crawldb.Mark("bulk", strconv.Itoa(n))}
 	for i := from; i < to; i++ {
 		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%05d", i/100, i))
 	}
@@ -69,7 +69,7 @@ func counting(n, passes int, each func(n int)) iter.Seq2[crawldb.Batch, error] {
 const asideURL = "http://z.zzz/"
 
 func aside(n int) crawldb.Batch {
-	return crawldb.Batch{URLs: []string{asideURL}, Job: "aside", Cursor: strconv.Itoa(n), Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
+	return crawldb.Batch{URLs: []string{asideURL}, Marks: crawldb.Mark("aside", strconv.Itoa(n)), Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) {
 		return &crawldb.Datum{Retries: n, Priority: -1, FetchTime: dueEpoch.AddDate(1000, 0, 0)}, nil
 	}}
 }
@@ -78,7 +78,7 @@ func aside(n int) crawldb.Batch {
 // returns how many that is.
 func checkCounted(t *testing.T, db *DB) int {
 	t.Helper()
-	mark, err := db.Crawl().Progress(t.Context(), "bulk")
+	mark, err := db.Crawl().Mark(t.Context(), "bulk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 			if n < acknowledged {
 				t.Fatalf("trial %d: the mark is %d after %d were acknowledged", trial, n, acknowledged)
 			}
-			mark, err := db.Crawl().Progress(t.Context(), "aside")
+			mark, err := db.Crawl().Mark(t.Context(), "aside")
 			if at, _ := strconv.Atoi(mark); err != nil || n > wasAside && at != wasAside {
 				t.Fatalf("trial %d: the mark is %d, and the update before it, at %d, is lost (%d, %v)", trial, n, wasAside, at, err)
 			}

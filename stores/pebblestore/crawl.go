@@ -181,26 +181,21 @@ func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to changes, i
 		return err
 	}
 	if b.Marks != nil {
-		for job, cursor := range b.Marks() {
-			if err := mark(to, job, cursor); err != nil {
+		for name, value := range b.Marks() {
+			if err := setMark(to, name, value); err != nil {
 				return err
 			}
-		}
-	}
-	if b.Job != "" {
-		if err := mark(to, b.Job, b.Cursor); err != nil {
-			return err
 		}
 	}
 	return s.db.goingOn(ctx, &s.view)
 }
 
-func mark(batch changes, job, cursor string) error {
-	key := markTable.key(job)
-	if cursor == "" {
+func setMark(batch changes, name, value string) error {
+	key := markTable.key(name)
+	if value == "" {
 		return batch.Delete(key, nil)
 	}
-	return batch.Set(key, []byte(cursor), nil)
+	return batch.Set(key, []byte(value), nil)
 }
 
 // walk visits the records of b with one iterator and writes the changes to them
@@ -421,7 +416,7 @@ func outOfOrder(urls []string, i int) error {
 
 func (s *crawlStore) Sync(ctx context.Context) error { return s.db.sync(ctx, &s.view) }
 
-func (s *crawlStore) Progress(ctx context.Context, job string) (string, error) {
+func (s *crawlStore) Mark(ctx context.Context, job string) (string, error) {
 	if err := s.db.enter(ctx, &s.view); err != nil {
 		return "", fmt.Errorf("pebblestore: progress of %q: %w", job, err)
 	}

@@ -35,7 +35,7 @@ func contents(t *testing.T, db *DB) (all []any, err error) {
 		}
 		all = append(all, e)
 	}
-	cursor, err := db.Crawl().Progress(ctx, "trial")
+	cursor, err := db.Crawl().Mark(ctx, "trial")
 	return append(all, cursor), err
 }
 

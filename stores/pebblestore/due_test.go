@@ -693,7 +693,7 @@ func TestGoldenV2(t *testing.T) {
 		} else if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch}); n != due || due != 31 || records != 61 {
 			t.Errorf("round %d: %d of %d are due by the index, %d by the records", round, n, records, due)
 		}
-		if cursor, err := db.Crawl().Progress(t.Context(), "golden"); cursor != "1" || err != nil {
+		if cursor, err := db.Crawl().Mark(t.Context(), "golden"); cursor != "1" || err != nil {
 			t.Errorf("the mark is %q, %v", cursor, err)
 		}
 		if h, err := db.Hosts().Get(t.Context(), "h1.example"); err != nil || !reflect.DeepEqual(h, hostdb.Host{Name: "h1.example", NextFetch: ms(5)}) {

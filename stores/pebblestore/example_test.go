@@ -34,7 +34,7 @@ func Example() {
 			}
 			return &crawldb.Datum{Status: crawldb.Unfetched, Score: 1}, nil
 		},
-		Job: "seeds", Cursor: urls[2],
+		Marks: crawldb.Mark("seeds", urls[2]),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -58,7 +58,7 @@ func Example() {
 		}
 		fmt.Println(d.URL, d.Status)
 	}
-	cursor, err := db.Crawl().Progress(ctx, "seeds")
+	cursor, err := db.Crawl().Mark(ctx, "seeds")
 	fmt.Println("seeds are in up to", cursor, err)
 	// Output:
 	// locked: true

@@ -75,7 +75,7 @@ func trialBatch(round int) crawldb.Batch {
 	for i := range trialURLs {
 		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%04d", i/50, i))
 	}
-	b.Job, b.Cursor = "trial", fmt.Sprint(round)
+	b.Marks = crawldb.Mark("trial", fmt.Sprint(round))
 	b.Next = func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		d := crawldb.Datum{}
 		if old != nil {
@@ -145,7 +145,7 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 			t.Error(err)
 		}
 	}()
-	cursor, err := db.Crawl().Progress(t.Context(), "trial")
+	cursor, err := db.Crawl().Mark(t.Context(), "trial")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func readAll(ctx context.Context, db *pebblestore.DB) (tables map[string]string,
 		errs = append(errs, err)
 	}
 	for _, job := range []string{"update/", "round/"} {
-		mark, err := db.Crawl().Progress(ctx, job+soundDone)
+		mark, err := db.Crawl().Mark(ctx, job+soundDone)
 		fmt.Fprintln(&b, mark)
 		errs = append(errs, err)
 	}

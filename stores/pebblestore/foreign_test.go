@@ -21,7 +21,7 @@ func killedTwin(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	db := openToChange(t, live)
-	err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "whose", Cursor: "the twin's"})
+	err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("whose", "the twin's")})
 	if err := errors.Join(err, db.Crawl().Sync(t.Context()), db.CopyKilled(twin), db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func lostLog(t *testing.T, dir, file string, want map[string]string) {
 	if len(losses) != 1 || losses[0].File != file || losses[0].What != "log" {
 		t.Errorf("salvage loses %v; wrong is %s", losses, file)
 	}
-	if whose, err := db.Crawl().Progress(t.Context(), "whose"); whose != "" || err != nil {
+	if whose, err := db.Crawl().Mark(t.Context(), "whose"); whose != "" || err != nil {
 		t.Errorf("a mark of another store was salvaged: %q, %v", whose, err)
 	}
 	got, err := readAll(t.Context(), db)
@@ -124,7 +124,7 @@ func TestTableOfAnotherStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		db := openToChange(t, dirs[i])
-		err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "whose " + name, Cursor: name})
+		err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("whose "+name, name)})
 		if err := errors.Join(err, db.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func everyCall(ctx context.Context, db *DB) map[string]error {
 	errs["crawl.CheckIndex"] = db.CheckIndex(ctx)
 	errs["crawl.Update"] = db.Crawl().Update(ctx, trialBatch(1))
 	errs["crawl.Sync"] = db.Crawl().Sync(ctx)
-	_, errs["crawl.Progress"] = db.Crawl().Progress(ctx, "j")
+	_, errs["crawl.Progress"] = db.Crawl().Mark(ctx, "j")
 	note = first("crawl.Scan", errs)
 	db.Crawl().Scan(ctx, crawldb.Range{})(func(_ crawldb.Datum, err error) bool { return note(err) })
 	_, errs["hosts.Get"] = db.Hosts().Get(ctx, "h.example")

@@ -39,7 +39,7 @@ func killedWithLogs(t *testing.T) (dir string, logs []string) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		err = errors.Join(err, db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: fmt.Sprint(i, strings.Repeat("x", minMemTableSize*3/4))}))
+		err = errors.Join(err, db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("job", fmt.Sprint(i, strings.Repeat("x", minMemTableSize*3/4)))}))
 	}
 	dir = filepath.Join(t.TempDir(), "copy")
 	err = errors.Join(err, db.Crawl().Sync(t.Context()), db.CopyKilled(dir))
@@ -93,7 +93,7 @@ func TestEveryLogIsMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mark, err := db.Crawl().Progress(t.Context(), "job"); !strings.HasPrefix(mark, "2") || err != nil {
+	if mark, err := db.Crawl().Mark(t.Context(), "job"); !strings.HasPrefix(mark, "2") || err != nil {
 		t.Errorf("the mark is %.9q, %v", mark, err)
 	}
 	if err := db.Close(); err != nil {

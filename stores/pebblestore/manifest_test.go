@@ -30,7 +30,7 @@ func TestManifestIsBegunAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: fmt.Sprint(i)}); err != nil {
+		if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("job", fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Compact(t.Context()); err != nil {
@@ -57,7 +57,7 @@ func TestManifestIsBegunAnew(t *testing.T) {
 	if db, err = Open(dir, o); err != nil {
 		t.Fatal(err)
 	}
-	if mark, err := db.Crawl().Progress(t.Context(), "job"); mark != "99" || err != nil {
+	if mark, err := db.Crawl().Mark(t.Context(), "job"); mark != "99" || err != nil {
 		t.Errorf("the mark is %q, %v", mark, err)
 	}
 	if err := db.Close(); err != nil {
@@ -72,7 +72,7 @@ func killedWithTables(t *testing.T) (dir, manifest string) {
 	dir = filepath.Join(t.TempDir(), "store")
 	db, err := Open(dir, small())
 	if err == nil {
-		err = errors.Join(db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: "1"}), db.flush())
+		err = errors.Join(db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("job", "1")}), db.flush())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -73,9 +73,6 @@ func (s tellingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
 			return m
 		}
 	}
-	if b.Job != "" {
-		begin(map[string]string{b.Job: b.Cursor})
-	}
 	err := s.DueStore.Update(ctx, b)
 	s.told.mu.Lock()
 	defer s.told.mu.Unlock()
@@ -255,7 +252,7 @@ func (k *told) kept(ctx context.Context, db *DB) error {
 		return err
 	}
 	for job, cursors := range k.marks {
-		cursor, err := db.Crawl().Progress(ctx, job)
+		cursor, err := db.Crawl().Mark(ctx, job)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ var jobs = map[string]func(dir string) error{
 			return err
 		}
 		round := 0
-		cursor, err := db.Crawl().Progress(ctx, "trial")
+		cursor, err := db.Crawl().Mark(ctx, "trial")
 		if err != nil {
 			return err
 		}
@@ -338,7 +338,7 @@ func TestKilledWhileMaking(t *testing.T) {
 	if whole, err := os.Stat(filepath.Join(dir, formatName)); err != nil || !os.SameFile(half, whole) {
 		t.Errorf("%s was made anew: %v", newName, err)
 	}
-	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "j", Cursor: "c"}); err != nil {
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("j", "c")}); err != nil {
 		t.Error(err)
 	}
 	if err := db.Close(); err != nil {

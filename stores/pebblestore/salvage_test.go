@@ -427,7 +427,7 @@ func TestSalvageOfMarks(t *testing.T) {
 	}
 	to, _, _ := salvaged(t, dir)
 	for mark, text := range want {
-		if got, err := to.Crawl().Progress(t.Context(), mark); err != nil || got != text {
+		if got, err := to.Crawl().Mark(t.Context(), mark); err != nil || got != text {
 			t.Errorf("mark %s is %q, %v, not %q", mark, got, err, text)
 		}
 	}

@@ -64,7 +64,7 @@ func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB))
 		for i := range some {
 			urls[i] = some[i].URL
 		}
-		must(db.Crawl().Update(ctx, crawldb.Batch{URLs: urls, Job: "update/" + soundDone, Cursor: "done", Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &some[i], nil }}))
+		must(db.Crawl().Update(ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark("update/"+soundDone, "done"), Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &some[i], nil }}))
 	}
 	put(all[:n/2])
 	var links []linkdb.Entry
@@ -93,7 +93,7 @@ func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB))
 	put(all[n*3/4:])
 	step()
 	must(db.Crawl().Sync(ctx))
-	must(db.Crawl().Update(ctx, crawldb.Batch{Job: "round/" + soundDone, Cursor: "done"}))
+	must(db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark("round/"+soundDone, "done")}))
 	step()
 
 	s := db.Segments()
@@ -191,7 +191,7 @@ func soundKilled(t *testing.T, n int) (dir string, states []string) {
 	opened := filepath.Join(t.TempDir(), "store")
 	db := soundStore(t, opened, n, step)
 	for i := range 3 { // not synced
-		err := db.Crawl().Update(t.Context(), crawldb.Batch{Job: "update/" + soundDone, Cursor: fmt.Sprint(i), URLs: []string{"http://h00.example/0000"}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("update/"+soundDone, fmt.Sprint(i)), URLs: []string{"http://h00.example/0000"}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			d := *old
 			d.ETag = strings.Repeat(fmt.Sprint(i), 700) // more than a sector
 			return &d, nil

@@ -197,7 +197,7 @@ func TestOtherFailuresDoNotWait(t *testing.T) {
 					}
 					return nil
 				}
-				err = db.Crawl().Update(t.Context(), crawldb.Batch{Job: "job", Cursor: "here"})
+				err = db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("job", "here")})
 				if err == nil {
 					err = db.Crawl().Sync(t.Context())
 				}
@@ -346,7 +346,7 @@ func TestRoomIsLookedForByAClockThatWentBack(t *testing.T) {
 		disk.Resize(used + 30_000)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := db.Crawl().Update(ctx, crawldb.Batch{Job: "job", Cursor: "here"}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark("job", "here")}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("an update without room: %v", err)
 		}
 	})

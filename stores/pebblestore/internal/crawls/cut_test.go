@@ -101,9 +101,9 @@ func (s cutCrawl) Sync(ctx context.Context) error {
 	return s.Store.Sync(ctx)
 }
 
-func (s cutCrawl) Progress(ctx context.Context, job string) (string, error) {
+func (s cutCrawl) Mark(ctx context.Context, job string) (string, error) {
 	s.c.step()
-	return s.Store.Progress(ctx, job)
+	return s.Store.Mark(ctx, job)
 }
 
 type cutHosts struct {

@@ -1,0 +1,33 @@
+package crawldb
+
+// Mark returns the Marks of a [Batch] that writes one mark; an empty value removes it.
+//
+// The marks of a store are a small table of names and values beside its records, by
+// which the stages of a crawl remember how far they have come and what they have
+// learned. These names are in use; SEGMENT is the name of a segment, DOMAIN that of a
+// domain, and N and M are numbers:
+//
+//	name                      owner              value
+//	update/SEGMENT            update             how far the segment is applied; "done" at the end
+//	sweep/…                   update             how far a sweep over all records has come; the name has its options
+//	orphans                   update             the clock of scoring.Orphan
+//	site/DOMAIN               internal/frontier  the account of a domain, its labels in reverse: records added, visits, parts of the site
+//	rank/SEGMENT              scoring/rank       whether the links of the segment are in the graph
+//	pagerank                  scoring/rank       the head of the graph
+//	pagerank/pages/N/M        scoring/rank       a block of pages of the graph: its generation and number
+//	pagerank/links/N/M        scoring/rank       a block of links of the graph
+//	dedup                     crawldb/dedup      how far a run in Nutch's order has come
+//	round/SEGMENT             segment            how far OnPage has come, or that the segment is done
+//	round/SEGMENT/before      recrawl            how many blocks hold the state of pages before the segment
+//	round/SEGMENT/before/N    recrawl            such a block
+//	run/rounds, run/ahead     recrawl            what a Run has started
+//	schedule/plan             recrawl            the plan of a learned schedule
+//	schedule/account          recrawl            the visits that the plan has paid for
+//	schedule/left             recrawl            since when the crawl has left a learned schedule
+//	command/kept              cmd/recrawl        the flags that a crawl keeps
+//	command/untold            cmd/recrawl        output that is not printed yet
+//
+// A program may add marks under names that begin with its own name and a slash.
+func Mark(name, value string) func() map[string]string {
+	return func() map[string]string { return map[string]string{name: value} }
+}
