@@ -140,7 +140,7 @@ func (j *job) client() (*httpproto.Client, error) {
 		}
 		to = append(to, httpproto.ConnectTo{Port: port, ToHost: host, ToPort: uint16(toPort)})
 	}
-	return httpproto.New(httpproto.Options{Agent: agent, ConnectTo: to, RootCAs: roots, MaxIdle: j.Idle})
+	return httpproto.New(httpproto.Options{Agent: agent, ConnectTo: to, RootCAs: roots, Limits: httpproto.Limits{MaxIdle: j.Idle}})
 }
 
 // cycle crawls until nothing is due or there are enough pages.

@@ -405,7 +405,7 @@ func (a *app) client(c *cli.Command, o httpproto.Options, now func() time.Time) 
 	if c.IsSet("proxy") {
 		o.Proxy = c.String("proxy")
 	}
-	o.AllowPrivate, o.Now = c.Bool("allow-private"), now
+	o.Guard.AllowPrivate, o.Now = c.Bool("allow-private"), now
 	if o.Agent == "" {
 		or := ""
 		if c.String("conf") != "" {

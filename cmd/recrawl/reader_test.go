@@ -82,7 +82,7 @@ func read(dir, file, connectTo, stamp string) error {
 	defer out.Close()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
 		Agent:  "testbot",
-		HTTP:   httpproto.Options{AllowPrivate: true, ConnectTo: []httpproto.ConnectTo{to}},
+		HTTP:   httpproto.Options{Guard: httpproto.Guard{AllowPrivate: true}, ConnectTo: []httpproto.ConnectTo{to}},
 		Fetch:  fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Update: update.Options{SortMemory: 192 << 10}, Invert: linkdb.InvertOptions{SortMemory: 192 << 10},
 		Now: func() time.Time { return now },

@@ -52,7 +52,7 @@ func requests(c *cli.Command, o *httpproto.Options, warn io.Writer) error {
 	if c.Bool("cookies") {
 		o.Jar = &httpproto.Jar{}
 	}
-	for flag, to := range map[string]*[]netip.Prefix{"allow-network": &o.Allow, "deny-network": &o.Deny} {
+	for flag, to := range map[string]*[]netip.Prefix{"allow-network": &o.Guard.Allow, "deny-network": &o.Guard.Deny} {
 		for _, s := range c.StringSlice(flag) {
 			p, err := network(s)
 			if err != nil {

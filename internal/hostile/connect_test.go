@@ -147,7 +147,7 @@ func s2() row {
 			c.opts.Fetch.Politeness.NoRobots = true
 			// 127.0.0.9 stands for a public address where nobody listens.
 			public, private := netip.MustParseAddr("127.0.0.9"), netip.MustParseAddr("127.0.0.1")
-			c.http.Allow = []netip.Prefix{netip.PrefixFrom(public, 32)}
+			c.http.Guard.Allow = []netip.Prefix{netip.PrefixFrom(public, 32)}
 			c.http.Resolver = func(context.Context, string, string) ([]netip.Addr, error) {
 				switch flips.Add(1) % 4 {
 				case 0:
@@ -373,7 +373,7 @@ func s7() row {
 			hasty(c) // no handshake will come from a server without TLS
 			jar = new(httpproto.Jar)
 			c.http.Jar = jar
-			c.http.MaxHeaderBytes = 1 << 20
+			c.http.Limits.MaxHeaderBytes = 1 << 20
 			to := c.servers["other"].addr
 			port := netip.MustParseAddrPort(to)
 			c.http.ConnectTo = append([]httpproto.ConnectTo{

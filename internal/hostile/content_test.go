@@ -117,7 +117,7 @@ func c2() row {
 		outcome: "the first 10,000 links, 100 bytes of an anchor, 1,000 of a title are kept; the first base counts",
 		figure:  "6 pages: exact numbers",
 		pages:   20,
-		edit:    func(c *crawl) { c.http.MaxBytes, c.opts.Rounds, c.opts.Fetch.NoContent = size, 1, true },
+		edit:    func(c *crawl) { c.http.Limits.MaxBytes, c.opts.Rounds, c.opts.Fetch.NoContent = size, 1, true },
 		sites: []site{
 			{name: "many", handle: only(html(manyLinks("/l%d", 15_000)))},
 			{name: "same", handle: only(html(strings.Repeat("<a href=/same>x</a>", 15_000)))},
@@ -228,7 +228,7 @@ func c8() row {
 		figure: fmt.Sprintf("%d names: 1 key in the record, ≤ 1 KiB", len(names)),
 		sites:  []site{{name: "meta", code: protocol.Success, handle: only(html(metas.String()))}},
 		edit: func(c *crawl) {
-			c.http.MaxBytes = 2 << 20
+			c.http.Limits.MaxBytes = 2 << 20
 			c.opts.Fetch.Parsing.Meta = []string{"wanted"}
 		},
 		check: func(t testing.TB, c *crawl) {

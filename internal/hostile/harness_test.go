@@ -167,8 +167,8 @@ func prepare(t testing.TB, r row) (*crawl, func()) {
 	}
 	stops := []func(){func() { good.Close() }}
 	c.http = httpproto.Options{
-		Agent: "recrawl-hostile", MaxBytes: maxBytes, TimeLimit: timeLimit, ConnectTimeout: timeLimit / 2, TLSTimeout: timeLimit / 2,
-		HeaderTimeout: timeLimit / 2, RateWindow: timeLimit / 6, RootCAs: trusted().pool,
+		Agent: "recrawl-hostile", Limits: httpproto.Limits{MaxBytes: maxBytes, TimeLimit: timeLimit, ConnectTimeout: timeLimit / 2, TLSTimeout: timeLimit / 2, HeaderTimeout: timeLimit / 2, RateWindow: timeLimit / 6},
+		RootCAs: trusted().pool,
 		// No query leaves this machine.
 		Resolver: func(_ context.Context, _, host string) ([]netip.Addr, error) {
 			return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
@@ -228,7 +228,7 @@ func prepare(t testing.TB, r row) (*crawl, func()) {
 // hasty is for rows that wait for a limit.
 func hasty(c *crawl) {
 	const limit = 300 * time.Millisecond
-	c.http.TimeLimit, c.http.ConnectTimeout, c.http.TLSTimeout, c.http.HeaderTimeout, c.http.RateWindow = limit, limit, limit, limit, limit
+	c.http.Limits.TimeLimit, c.http.Limits.ConnectTimeout, c.http.Limits.TLSTimeout, c.http.Limits.HeaderTimeout, c.http.Limits.RateWindow = limit, limit, limit, limit, limit
 }
 
 func (c *crawl) stores() recrawl.Stores {
@@ -354,11 +354,11 @@ func crawlRow(t testing.TB, r row) (*crawl, float64) {
 	if err := c.run(t.Context(), t); err != nil {
 		t.Errorf("the crawl failed: %v", err)
 	}
-	if most := uint64(96<<20 + workers*2*c.http.MaxBytes + 2*2*c.opts.Fetch.Sitemaps.MaxBytes); c.memory > most {
+	if most := uint64(96<<20 + workers*2*c.http.Limits.MaxBytes + 2*2*c.opts.Fetch.Sitemaps.MaxBytes); c.memory > most {
 		t.Errorf("B1: %d MiB in use, want at most %d", c.memory>>20, most>>20)
 	}
-	if d := c.slowest; d > c.http.TimeLimit+patience(time.Second) {
-		t.Errorf("B2: a visit took %v, its limit is %v", d, c.http.TimeLimit)
+	if d := c.slowest; d > c.http.Limits.TimeLimit+patience(time.Second) {
+		t.Errorf("B2: a visit took %v, its limit is %v", d, c.http.Limits.TimeLimit)
 	}
 	for name, s := range c.servers {
 		if !soon(func() bool { return s.open.Load() == 0 }) {

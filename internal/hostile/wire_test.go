@@ -151,7 +151,7 @@ func w3() row {
 		edit:    hasty,
 		check: func(t testing.TB, c *crawl) {
 			for u, vs := range c.visits {
-				if d := vs[len(vs)-1].Elapsed; d > c.http.TimeLimit+patience(200*time.Millisecond) {
+				if d := vs[len(vs)-1].Elapsed; d > c.http.Limits.TimeLimit+patience(200*time.Millisecond) {
 					t.Errorf("%s took %v", u, d)
 				}
 			}
@@ -226,7 +226,7 @@ func w5() row {
 		pages:   20,
 		edit: func(c *crawl) {
 			c.opts.Fetch.Politeness.NoRobots = true
-			c.http.HeaderTimeout = 400 * time.Millisecond
+			c.http.Limits.HeaderTimeout = 400 * time.Millisecond
 		},
 		check: func(t testing.TB, c *crawl) {
 			for name, s := range c.servers {
@@ -249,7 +249,10 @@ func w6() row {
 	}
 	r := row{
 		id: "W6", input: "certificates that are expired, not yet valid, for another name, from an unknown authority, for clients, of 300 KB; a handshake that breaks off; TLS 1.0; no TLS",
-		outcome: "verified by default, and the class of the fault is the reason", edit: func(c *crawl) { c.opts.Fetch.Politeness.NoRobots = true; c.http.TLSTimeout = 400 * time.Millisecond },
+		outcome: "verified by default, and the class of the fault is the reason", edit: func(c *crawl) {
+			c.opts.Fetch.Politeness.NoRobots = true
+			c.http.Limits.TLSTimeout = 400 * time.Millisecond
+		},
 	}
 	for _, k := range []struct {
 		name, reason string

@@ -63,11 +63,11 @@ func (b *builder) http(h *httpproto.Options) {
 	if timeout <= 0 {
 		timeout = -1
 	}
-	h.ConnectTimeout, h.TLSTimeout, h.HeaderTimeout = timeout, timeout, timeout
-	if h.TimeLimit = b.wholeSeconds("http.time.limit"); h.TimeLimit <= 0 {
-		h.TimeLimit = -1
+	h.Limits.ConnectTimeout, h.Limits.TLSTimeout, h.Limits.HeaderTimeout = timeout, timeout, timeout
+	if h.Limits.TimeLimit = b.wholeSeconds("http.time.limit"); h.Limits.TimeLimit <= 0 {
+		h.Limits.TimeLimit = -1
 	}
-	h.MaxBytes = int64(b.limit("http.content.limit"))
+	h.Limits.MaxBytes = int64(b.limit("http.content.limit"))
 	h.Accept = b.header("http.accept")
 	h.AcceptLanguage = b.header("http.accept.language")
 	h.InsecureSkipVerify = !b.bool("http.tls.certificates.check")
@@ -114,8 +114,8 @@ func (b *builder) file(o *Options) {
 
 // addresses sets which addresses may be dialled.
 func (b *builder) addresses(h *httpproto.Options) {
-	h.Only = b.networks("http.filter.ipaddress.include")
-	h.Deny = b.networks("http.filter.ipaddress.exclude")
+	h.Guard.Only = b.networks("http.filter.ipaddress.include")
+	h.Guard.Deny = b.networks("http.filter.ipaddress.exclude")
 }
 
 // networks returns the addresses and networks of a list, some of which have names.

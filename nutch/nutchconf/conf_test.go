@@ -94,9 +94,9 @@ func TestDefaultsAreNutchs(t *testing.T) {
 		{"outlink length", c.Fetch.Links.MaxLength, 4096},
 		{"skip truncated", c.Fetch.Parsing.SkipTruncated, true},
 		{"parse later", c.ParseLater, true},
-		{"content limit", c.HTTP.MaxBytes, int64(1 << 20)},
-		{"timeout", c.HTTP.ConnectTimeout, 10 * time.Second},
-		{"time limit", c.HTTP.TimeLimit, time.Duration(-1)},
+		{"content limit", c.HTTP.Limits.MaxBytes, int64(1 << 20)},
+		{"timeout", c.HTTP.Limits.ConnectTimeout, 10 * time.Second},
+		{"time limit", c.HTTP.Limits.TimeLimit, time.Duration(-1)},
 		{"certificates", c.HTTP.InsecureSkipVerify, true},
 		{"lease", c.Generate.Lease, 7 * 24 * time.Hour},
 		{"max per host", c.Generate.MaxPerHost, 0},
@@ -246,7 +246,7 @@ func TestEdges(t *testing.T) {
 	depth := func(o *nutchconf.Options) any { return o.Crawl.Fetch.Limits.QueueDepth }
 	timeouts := func(o *nutchconf.Options) any {
 		h := &o.Crawl.HTTP
-		return [3]time.Duration{h.ConnectTimeout, h.TLSTimeout, h.HeaderTimeout}
+		return [3]time.Duration{h.Limits.ConnectTimeout, h.Limits.TLSTimeout, h.Limits.HeaderTimeout}
 	}
 	for _, c := range []struct {
 		name, value string

@@ -504,7 +504,7 @@ func TestClientProperties(t *testing.T) {
 			t.Error(err)
 			return ""
 		}
-		o.Crawl.HTTP.AllowPrivate = true
+		o.Crawl.HTTP.Guard.AllowPrivate = true
 		client, err := httpproto.New(o.Crawl.HTTP)
 		if err != nil {
 			t.Error(err)

@@ -30,7 +30,7 @@ func TestSecretsGoWhereTheyBelong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Crawl.HTTP.AllowPrivate = true
+		o.Crawl.HTTP.Guard.AllowPrivate = true
 		ct, err := httpproto.ParseConnectTo("::" + addr)
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestNetworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(o.Crawl.HTTP.Only, o.Crawl.HTTP.Deny)
+	got := fmt.Sprint(o.Crawl.HTTP.Guard.Only, o.Crawl.HTTP.Guard.Deny)
 	if want := "[192.0.2.7/32 2001:db8::/33 198.51.100.0/24] [127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fec0::/10 fc00::/7]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -95,7 +95,7 @@ func (c *Client) readBody(resp *http.Response, from *conn, limit, encoded int64,
 	}
 	w := &wire{r: resp.Body, conn: from, left: encoded}
 	defer func() { wireBytes = w.n }()
-	if c.o.MinRate > 0 && c.o.RateWindow > 0 {
+	if c.o.Limits.MinRate > 0 && c.o.Limits.RateWindow > 0 {
 		defer c.watchRate(w, stop)()
 	}
 	var src io.Reader = w
@@ -165,7 +165,7 @@ func (c *Client) readAll(src io.Reader, w *wire, limit int64) (body []byte, err 
 // watchRate calls stop when fewer bytes arrive in a window than MinRate allows.
 // The returned function ends the watch.
 func (c *Client) watchRate(w *wire, stop context.CancelCauseFunc) (end func()) {
-	least := int64(math.Ceil(float64(c.o.MinRate) * c.o.RateWindow.Seconds()))
+	least := int64(math.Ceil(float64(c.o.Limits.MinRate) * c.o.Limits.RateWindow.Seconds()))
 	var (
 		mu    sync.Mutex
 		ended bool
@@ -173,7 +173,7 @@ func (c *Client) watchRate(w *wire, stop context.CancelCauseFunc) (end func()) {
 	)
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(c.o.RateWindow, func() {
+	timer = time.AfterFunc(c.o.Limits.RateWindow, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -181,7 +181,7 @@ func (c *Client) watchRate(w *wire, stop context.CancelCauseFunc) (end func()) {
 		case w.window.Swap(0) < least:
 			stop(errSlow)
 		default:
-			timer.Reset(c.o.RateWindow)
+			timer.Reset(c.o.Limits.RateWindow)
 		}
 	})
 	return func() {

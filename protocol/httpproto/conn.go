@@ -333,8 +333,8 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(v.ctx, cancel)()
-	if c.o.ConnectTimeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, c.o.ConnectTimeout)
+	if c.o.Limits.ConnectTimeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.o.Limits.ConnectTimeout)
 		defer cancel()
 	}
 

@@ -53,7 +53,7 @@ func baker(t *testing.T) httpproto.ConnectTo {
 
 func TestNoCookiesUnlessAsked(t *testing.T) {
 	noLeak(t)
-	c := newClient(t, httpproto.Options{ConnectTo: []httpproto.ConnectTo{baker(t)}, MaxHeaderBytes: 1 << 20})
+	c := newClient(t, httpproto.Options{ConnectTo: []httpproto.ConnectTo{baker(t)}, Limits: httpproto.Limits{MaxHeaderBytes: 1 << 20}})
 	for _, path := range []string{"/many", "/big", "/wide", "/full"} {
 		for range 2 {
 			if r := get(t, c, "http://a.example.com"+path, protocol.Success, 200, ""); len(r.Content.Body) > 0 {
@@ -66,7 +66,7 @@ func TestNoCookiesUnlessAsked(t *testing.T) {
 func TestCookies(t *testing.T) {
 	noLeak(t)
 	j := &httpproto.Jar{}
-	c := newClient(t, httpproto.Options{ConnectTo: []httpproto.ConnectTo{baker(t)}, MaxHeaderBytes: 1 << 20, Jar: j})
+	c := newClient(t, httpproto.Options{ConnectTo: []httpproto.ConnectTo{baker(t)}, Limits: httpproto.Limits{MaxHeaderBytes: 1 << 20}, Jar: j})
 	at := func(url, want string) {
 		t.Helper()
 		r := fetch(t, c, protocol.Request{URL: url})

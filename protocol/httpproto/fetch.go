@@ -66,10 +66,10 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 
 	vctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if c.o.TimeLimit > 0 {
-		defer time.AfterFunc(c.o.TimeLimit, func() { stop(errTime) }).Stop()
+	if c.o.Limits.TimeLimit > 0 {
+		defer time.AfterFunc(c.o.Limits.TimeLimit, func() { stop(errTime) }).Stop()
 	}
-	v := &visit{ctx: vctx, header: c.o.MaxHeaderBytes}
+	v := &visit{ctx: vctx, header: c.o.Limits.MaxHeaderBytes}
 	hreq := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -235,7 +235,7 @@ func escapeQuery(q string) string {
 // limits returns the limits of a visit on decoded and encoded bytes of body.
 func (c *Client) limits(asked int64) (decoded, encoded int64) {
 	const none = math.MaxInt64 - 1 // leaves room for one byte more
-	decoded, encoded = c.o.MaxBytes, c.o.MaxEncodedBytes
+	decoded, encoded = c.o.Limits.MaxBytes, c.o.Limits.MaxEncodedBytes
 	if asked != 0 {
 		decoded = asked
 	}

@@ -39,7 +39,7 @@ func TestNewWantsAnAgent(t *testing.T) {
 		"AcceptLanguage": {Agent: "bot", AcceptLanguage: "\n"},
 		"From":           {Agent: "bot", From: "a@bot.example\r\nX: y"},
 		"ConnectTo[1]":   {Agent: "bot", ConnectTo: []httpproto.ConnectTo{{}, {Host: "a b"}}},
-		"MaxHeaderBytes": {Agent: "bot", MaxHeaderBytes: -1},
+		"MaxHeaderBytes": {Agent: "bot", Limits: httpproto.Limits{MaxHeaderBytes: -1}},
 		"RoundTripper":   {Agent: "bot", RoundTripper: func(http.RoundTripper) http.RoundTripper { return nil }},
 	} {
 		if _, err := httpproto.New(o); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
@@ -485,7 +485,7 @@ func TestGuardIsPerAddress(t *testing.T) {
 	at := netip.MustParseAddrPort(s.Listener.Addr().String())
 	addrs := []netip.Addr{netip.MustParseAddr("10.0.0.1"), at.Addr()}
 	c, err := httpproto.New(httpproto.Options{
-		Agent: "bot", Allow: []netip.Prefix{netip.PrefixFrom(at.Addr(), 32)},
+		Agent: "bot", Guard: httpproto.Guard{Allow: []netip.Prefix{netip.PrefixFrom(at.Addr(), 32)}},
 		Resolver: func(context.Context, string, string) ([]netip.Addr, error) { return addrs, nil },
 	})
 	if err != nil {
@@ -688,7 +688,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		io.WriteString(nc, frame(4, 0, 0, "\x00\x03\x00\x00\x00\x00")+frame(1, 4, 1, "\x88")+frame(0, 1, 1, "hello"))
 	})
 	for range 100 {
-		c := newClient(t, httpproto.Options{InsecureSkipVerify: true, IdleTimeout: -1})
+		c := newClient(t, httpproto.Options{InsecureSkipVerify: true, Limits: httpproto.Limits{IdleTimeout: -1}})
 		get(t, c, s.url, protocol.Success, 200, "")
 		get(t, c, s.url, protocol.Success, 200, "")
 		c.Close()

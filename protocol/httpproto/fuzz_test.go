@@ -28,7 +28,7 @@ const (
 func fuzzed(t *testing.T, url string, serve func(net.Conn)) {
 	before := runtime.NumGoroutine()
 	c, err := httpproto.New(httpproto.Options{
-		Agent: "bot", MaxBytes: fuzzLimit, MaxHeaderBytes: 4 << 10, TimeLimit: fuzzTime, InsecureSkipVerify: true, Jar: &httpproto.Jar{},
+		Agent: "bot", Limits: httpproto.Limits{MaxBytes: fuzzLimit, MaxHeaderBytes: 4 << 10, TimeLimit: fuzzTime}, InsecureSkipVerify: true, Jar: &httpproto.Jar{},
 		Resolver: func(context.Context, string, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		},

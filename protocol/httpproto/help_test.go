@@ -31,7 +31,7 @@ func newClient(t testing.TB, o httpproto.Options) *httpproto.Client {
 	if o.Agent == "" {
 		o.Agent = "bot"
 	}
-	o.AllowPrivate = true
+	o.Guard.AllowPrivate = true
 	c, err := httpproto.New(o)
 	if err != nil {
 		t.Fatal(err)

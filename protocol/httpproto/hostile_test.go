@@ -91,7 +91,7 @@ func TestBrokenAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			noLeak(t)
 			s := serveRaw(t, c.handle)
-			client := newClient(t, httpproto.Options{MaxBytes: 1000})
+			client := newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxBytes: 1000}})
 			r := get(t, client, s.url, c.code, c.status, c.reason)
 			if string(r.Content.Body) != c.body || r.Content.Truncated != c.truncated {
 				t.Errorf("body %q, truncated %v, want %q, %v", r.Content.Body, r.Content.Truncated, c.body, c.truncated)
@@ -131,7 +131,7 @@ func TestBrokenOffBodyHasNoValidators(t *testing.T) {
 	if !r.Content.Truncated || r.ETag != "" || r.LastModified != "" || !r.Modified.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	r = get(t, newClient(t, httpproto.Options{MaxBytes: 3}), s.url, protocol.Success, 200, "")
+	r = get(t, newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxBytes: 3}}), s.url, protocol.Success, 200, "")
 	if !r.Content.Truncated || r.ETag == "" || r.LastModified == "" || r.Modified.IsZero() {
 		t.Errorf("cut by a limit of ours: %+v", r)
 	}
@@ -158,7 +158,7 @@ func TestNothingIsDrained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			noLeak(t)
 			s := k.s(t)
-			c := newClient(t, httpproto.Options{MaxBytes: limit, InsecureSkipVerify: true})
+			c := newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxBytes: limit}, InsecureSkipVerify: true})
 			var read atomic.Int64
 			c.SetDial(func(ctx context.Context, network, address string) (net.Conn, error) {
 				nc, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -198,12 +198,12 @@ func TestSizeLimits(t *testing.T) {
 		{0, 0, 1000}, {1000, 0, 1000}, {999, 0, 999}, {1, 0, 1}, {-1, 0, 1000},
 		{10, -1, 1000}, {10, 20, 20}, {-1, 20, 20}, {0, 1000, 1000}, {0, 1001, 1000},
 	} {
-		r := fetch(t, newClient(t, httpproto.Options{MaxBytes: k.option}), protocol.Request{URL: s.URL, MaxBytes: k.asked})
+		r := fetch(t, newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxBytes: k.option}}), protocol.Request{URL: s.URL, MaxBytes: k.asked})
 		if r.Outcome.Code != protocol.Success || len(r.Content.Body) != k.want || r.Content.Truncated != (k.want < 1000) {
 			t.Errorf("option %d, asked %d: %v, %d bytes, truncated %v", k.option, k.asked, r.Outcome, len(r.Content.Body), r.Content.Truncated)
 		}
 	}
-	r := fetch(t, newClient(t, httpproto.Options{MaxEncodedBytes: 10}), protocol.Request{URL: s.URL})
+	r := fetch(t, newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxEncodedBytes: 10}}), protocol.Request{URL: s.URL})
 	if len(r.Content.Body) != 10 || !r.Content.Truncated || r.Bytes != 10 {
 		t.Errorf("encoded bytes: %d bytes, %d read", len(r.Content.Body), r.Bytes)
 	}
@@ -248,7 +248,7 @@ func TestEncodings(t *testing.T) {
 	t.Cleanup(s.Close)
 	c := newClient(t, httpproto.Options{})
 	// A body as long as a limit is whole.
-	exact := newClient(t, httpproto.Options{MaxBytes: int64(len(text)), MaxEncodedBytes: int64(len(text))})
+	exact := newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxBytes: int64(len(text)), MaxEncodedBytes: int64(len(text))}})
 	body = text
 	if r := get(t, exact, s.URL, protocol.Success, 200, ""); len(r.Content.Body) != len(text) || r.Content.Truncated {
 		t.Errorf("at the limit: %d bytes, truncated %v", len(r.Content.Body), r.Content.Truncated)
@@ -345,7 +345,7 @@ func TestBombs(t *testing.T) {
 	for name, b := range bombs {
 		t.Run(name, func(t *testing.T) {
 			s := serveRaw(t, closing(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", b.header, len(b.body), b.body)))
-			c := newClient(t, httpproto.Options{MaxBytes: b.limit})
+			c := newClient(t, httpproto.Options{Limits: httpproto.Limits{MaxBytes: b.limit}})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			r := fetch(t, c, protocol.Request{URL: s.url})
@@ -469,7 +469,7 @@ func TestHostileHTTP2(t *testing.T) {
 			if name == "silence" || name == "refused stream" { // which are tried again, and then silent
 				limit = 400 * time.Millisecond
 			}
-			c := newClient(t, httpproto.Options{InsecureSkipVerify: true, TimeLimit: limit, MaxBytes: 100 << 10})
+			c := newClient(t, httpproto.Options{InsecureSkipVerify: true, Limits: httpproto.Limits{TimeLimit: limit, MaxBytes: 100 << 10}})
 			start := time.Now()
 			r := fetch(t, c, protocol.Request{URL: s.url})
 			if d := time.Since(start); d > limit+patience/3 {
@@ -512,7 +512,7 @@ func TestNoStreamsAreAllowed(t *testing.T) {
 		// After the answer to the first request it is too late to say so.
 		io.WriteString(nc, frame(4, 0, 0, "\x00\x03\x00\x00\x00\x00")+frame(1, 4, 1, "\x88")+frame(0, 1, 1, "hello"))
 	})
-	c := newClient(t, httpproto.Options{InsecureSkipVerify: true, TimeLimit: 10 * time.Second})
+	c := newClient(t, httpproto.Options{InsecureSkipVerify: true, Limits: httpproto.Limits{TimeLimit: 10 * time.Second}})
 	for range 3 {
 		get(t, c, s.url, protocol.Success, 200, "")
 	}

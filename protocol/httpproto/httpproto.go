@@ -36,8 +36,7 @@ import (
 // ErrClosed says that the client was closed before the visit.
 var ErrClosed = errors.New("httpproto: client is closed")
 
-// Options say who makes the requests, and what a visit may cost. Only Agent is
-// required. In limits and times, zero means the default and negative means none.
+// Options configure the requests, and limit the cost of a visit. Only Agent is required.
 type Options struct {
 	// Agent is the name of the crawler, by which servers and their robots.txt know it. It
 	// is required, printable ASCII, and preferably a single word. (Nutch:
@@ -46,96 +45,61 @@ type Options struct {
 	// Version follows the name in User-Agent, as in "name/version". (Nutch:
 	// http.agent.version.)
 	Version string
-	// AgentURL is a page about the crawler, and AgentEmail the mailbox of whoever answers
-	// for it: "name/version (+url; email)". (Nutch: http.agent.url, http.agent.email.)
+	// AgentURL is a page about the crawler, and AgentEmail the mailbox of its operator:
+	// "name/version (+url; email)". (Nutch: http.agent.url, http.agent.email.)
 	AgentURL, AgentEmail string
-	// UserAgent replaces the header composed from the four above, for crawlers
-	// known by another form of it. It should contain Agent.
+	// UserAgent replaces the header composed from the four above, for crawlers known by
+	// another form of it. It should contain Agent.
 	UserAgent string
-	// From is the header of that name, the mailbox of whoever answers for the crawler (RFC
-	// 9110, section 10.1.2); empty sends none. (Nutch: http.agent.email, which it puts
-	// into User-Agent only.)
+	// From is the header of that name, the mailbox of the operator (RFC 9110, section
+	// 10.1.2); empty sends none. (Nutch: http.agent.email, which it puts into User-Agent
+	// only.)
 	From string
 	// Accept and AcceptLanguage are the headers of that name; empty means those of a
 	// browser that prefers HTML and English. (Nutch: http.accept, http.accept.language.)
 	Accept, AcceptLanguage string
 
-	// MaxBytes limits the decoded body; what exceeds it is cut off and the page flagged.
-	// Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and feed, and workers × 2 × 8
-	// MiB is still a gigabyte at most for 64 workers. (Nutch: http.content.limit.)
-	MaxBytes int64
-	// MaxEncodedBytes limits the body as sent over the wire. Zero means the
-	// limit of the decoded body plus 64 KiB: an encoding that needs more than
-	// what it encodes does not compress.
-	MaxEncodedBytes int64
-	// MaxHeaderBytes limits status line and headers together; zero means 256
-	// KiB. It cannot be negative.
-	MaxHeaderBytes int64
-	// TimeLimit limits a whole visit; a body that it cuts off is kept. Zero means 60 s.
-	// (Nutch: http.time.limit, none by default.)
-	TimeLimit time.Duration
-	// ConnectTimeout limits lookup and connecting; zero means 10 s. (Nutch: http.timeout.)
-	ConnectTimeout time.Duration
-	// TLSTimeout limits the TLS handshake; zero means 10 s.
-	TLSTimeout time.Duration
-	// HeaderTimeout limits the wait from the request to the end of the headers;
-	// zero means 30 s.
-	HeaderTimeout time.Duration
-	// MinRate is the lowest rate at which a body may arrive, in bytes per
-	// second on average over RateWindow; zero means 100 B/s over 20 s.
-	MinRate    int64
-	RateWindow time.Duration
-	// MaxIdle and IdleTimeout limit the connections kept for later visits; zero
-	// means 256, one per host, for 30 s. Each takes a file descriptor and 20 to 30
-	// KB; if there is one for every host in turn, a visit costs three quarters of
-	// the processor time. When descriptors run out, idle connections are closed.
-	MaxIdle     int
-	IdleTimeout time.Duration
-
+	// Limits bound the time, the bytes and the connections of visits.
+	Limits Limits
 	// HTTP1 uses HTTP/1.1 even with servers that offer HTTP/2. (Nutch: http.useHttp2.)
 	HTTP1 bool
 
-	// Allow and AllowPrivate widen the addresses that may be dialled, Deny and Only narrow
-	// them: see Guard. They do not apply to addresses that ConnectTo specifies. (Nutch:
+	// Guard decides which addresses may be dialled; its zero value allows public ones
+	// only. It does not apply to addresses that ConnectTo specifies. (Nutch:
 	// http.filter.ipaddress.include, http.filter.ipaddress.exclude.)
-	Allow        []netip.Prefix
-	AllowPrivate bool
-	Deny, Only   []netip.Prefix
-	// AllowPorts are ports that may be used although they are known for another
-	// protocol, whose servers a crawl has no business with: mail, shells,
-	// databases. A URL with such a port is otherwise Refused.
+	Guard Guard
+	// AllowPorts are ports that may be used although they are known for another protocol,
+	// whose servers a crawl has no business with: mail, shells, databases. A URL with such
+	// a port is otherwise Refused.
 	AllowPorts []uint16
-	// ConnectTo redirects connections. Once it has an entry, a host and port
-	// that no entry matches is refused. The first match wins.
+	// ConnectTo redirects connections. Once it has an entry, a host and port that no entry
+	// matches is refused. The first match wins.
 	ConnectTo []ConnectTo
-	// Resolver looks up the addresses of a host ("ip" is the network); nil
-	// means the system's resolver. It must return soon after its context is
-	// done.
+	// Resolver looks up the addresses of a host ("ip" is the network); nil means the
+	// system's resolver. It must return soon after its context is done.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// Ascending dials the addresses of a host in ascending order, IPv4 first, instead
-	// of in the order of the answer. So the address dialled is the one that a crawl
-	// that queues by address (fetch.Options.Politeness.By) assigns to the host, unless it cannot
+	// LookupTime is how long the addresses of a host are cached, for about the last ten
+	// thousand hosts; zero means 5 min, negative caches none. They are dropped when none
+	// of them can be connected to, and each is checked by the guard whenever it is dialled.
+	LookupTime time.Duration
+	// Ascending dials the addresses of a host in ascending order, IPv4 first, instead of
+	// in the order of the answer. So the address dialled is the one that a crawl that
+	// queues by address (fetch.Options.Politeness.By) assigns to the host, unless it cannot
 	// be reached.
 	Ascending bool
-	// LookupTime is how long the addresses of a host are cached, for about the
-	// last ten thousand hosts; zero means 5 min. They are dropped when none of
-	// them can be connected to, and each is checked by the guard whenever it is
-	// dialled.
-	LookupTime time.Duration
 
 	// RootCAs are the trusted authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// InsecureSkipVerify accepts every certificate, which is Nutch's default and not ours.
-	// (Nutch: http.tls.certificates.check.)
+	// InsecureSkipVerify accepts every certificate, which is the default of Nutch and not
+	// of this package. (Nutch: http.tls.certificates.check.)
 	InsecureSkipVerify bool
 	// Logins are sent to the origins they are for; to an http origin in clear text.
 	// (Nutch: http.auth.file.)
 	Logins []Login
-	// Jar keeps the cookies that servers set and sends them back; nil means
-	// none. A [Jar] sends a cookie only to the exact origin that set it. A jar
-	// of package net/http/cookiejar also sends it to other hosts of a domain,
-	// as browsers do, and is unbounded; which pages a crawl finds may then
-	// depend on the order of its requests.
+	// Jar keeps the cookies that servers set and sends them back; nil means none. A [Jar]
+	// sends a cookie only to the exact origin that set it. A jar of package
+	// net/http/cookiejar also sends it to other hosts of a domain, as browsers do, and is
+	// unbounded; which pages a crawl finds may then depend on the order of its requests.
 	Jar http.CookieJar
 	// Cookies are sent to the origins they are for, with or without a Jar. (Nutch:
 	// http.agent.host.cookie.file, http.enable.cookie.header.)
@@ -145,22 +109,58 @@ type Options struct {
 	// through it (CONNECT), which it must allow for all ports that are crawled. The guard
 	// still applies: names are looked up here, and the proxy is asked for an address that
 	// was checked, never for a name. The proxy itself is trusted, and may be anywhere. If
-	// it cannot be reached, or refuses us, that is an error of the visit and not its
-	// outcome. (Nutch: http.proxy.host, http.proxy.port, http.proxy.username,
+	// it cannot be reached, or refuses a connection, that is an error of the visit and not
+	// its outcome. (Nutch: http.proxy.host, http.proxy.port, http.proxy.username,
 	// http.proxy.password.)
 	Proxy string
-	// RoundTripper wraps the transport, for example to sign requests.
-	// Additional requests that it sends must carry the context of the one it
-	// was given, and count against the visit. It may answer by itself, as a test does
-	// that crawls an http.Handler without a network, in a testing/synctest bubble;
-	// then nothing is looked up, dialled or guarded.
+	// RoundTripper wraps the transport, for example to sign requests. Additional requests
+	// that it sends must carry the context of the one it was given, and count against the
+	// visit. It may answer by itself, as a test does that crawls an http.Handler without a
+	// network, in a testing/synctest bubble; then nothing is looked up, dialled or guarded.
 	RoundTripper func(http.RoundTripper) http.RoundTripper
-	// Now is the clock of recorded times; nil means time.Now. Limits are in
-	// real time in any case.
+	// Now is the clock of recorded times; nil means time.Now. Limits are in real time in
+	// any case.
 	Now func() time.Time
 }
 
-// Limits that need no option: no crawl needs more.
+// Limits bound the time, the bytes and the connections of visits. In each, zero means the
+// default and negative means no limit, unless its comment says otherwise.
+type Limits struct {
+	// MaxBytes limits the decoded body; what exceeds it is cut off and the page flagged.
+	// Zero means 8 MiB: Nutch's 1 MiB cuts many a PDF file and feed, and workers × 2 × 8
+	// MiB is still a gigabyte at most for 64 workers. (Nutch: http.content.limit.)
+	MaxBytes int64
+	// MaxEncodedBytes limits the body as sent over the wire. Zero means the limit of the
+	// decoded body plus 64 KiB: an encoding that needs more than the text that it encodes
+	// does not compress.
+	MaxEncodedBytes int64
+	// MaxHeaderBytes limits status line and headers together; zero means 256 KiB. It
+	// cannot be negative.
+	MaxHeaderBytes int64
+	// TimeLimit limits a whole visit; a body that it cuts off is kept. Zero means 60 s.
+	// (Nutch: http.time.limit, none by default.)
+	TimeLimit time.Duration
+	// ConnectTimeout limits lookup and connecting; zero means 10 s. (Nutch: http.timeout.)
+	ConnectTimeout time.Duration
+	// TLSTimeout limits the TLS handshake; zero means 10 s.
+	TLSTimeout time.Duration
+	// HeaderTimeout limits the wait from the request to the end of the headers; zero means
+	// 30 s.
+	HeaderTimeout time.Duration
+	// MinRate is the lowest rate at which a body may arrive, in bytes per second on
+	// average over RateWindow; zero means 100 B/s over 20 s.
+	MinRate    int64
+	RateWindow time.Duration
+	// MaxIdle and IdleTimeout limit the connections kept for later visits; zero means 256,
+	// one per host, for 30 s, and a negative MaxIdle keeps none. Each takes a file
+	// descriptor and 20 to 30 KB; if there is one for every host in turn, a visit costs
+	// three quarters of the processor time. When descriptors run out, idle connections are
+	// closed.
+	MaxIdle     int
+	IdleTimeout time.Duration
+}
+
+// Limits without an option: no crawl needs more.
 const (
 	// maxDials is how many connections a visit may open: one, and another if
 	// the first turns out to be stale or is refused (HTTP/2 GOAWAY).
@@ -247,17 +247,16 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxHeaderBytes < 0 {
-		return nil, fmt.Errorf("httpproto: option MaxHeaderBytes is negative: %d", o.MaxHeaderBytes)
+	if o.Limits.MaxHeaderBytes < 0 {
+		return nil, fmt.Errorf("httpproto: option MaxHeaderBytes is negative: %d", o.Limits.MaxHeaderBytes)
 	}
 	o = o.withDefaults()
-	guard := Guard{Allow: o.Allow, AllowPrivate: o.AllowPrivate, Deny: o.Deny, Only: o.Only}
 	c := &Client{
 		o:         o,
 		userAgent: ua,
 		logins:    logins,
 		fixed:     fixed,
-		dial:      (&net.Dialer{Control: guard.Control}).DialContext,
+		dial:      (&net.Dialer{Control: o.Guard.Control}).DialContext,
 		dialOwn:   new(net.Dialer).DialContext,
 	}
 	if o.Proxy != "" {
@@ -265,7 +264,7 @@ func New(o Options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.dial, c.dialOwn = p.guarded(guard), p.dial
+		c.dial, c.dialOwn = p.guarded(o.Guard), p.dial
 	}
 	if c.transport, err = newTransport(&o, c.dialContext); err != nil {
 		return nil, fmt.Errorf("httpproto: %w", err)
@@ -283,17 +282,18 @@ func New(o Options) (*Client, error) {
 func (o Options) withDefaults() Options {
 	orDefault(&o.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	orDefault(&o.AcceptLanguage, "en-us,en-gb,en;q=0.7,*;q=0.3")
-	orDefault(&o.MaxBytes, 8<<20)
-	orDefault(&o.MaxHeaderBytes, 256<<10)
-	orDefault(&o.TimeLimit, 60*time.Second)
-	orDefault(&o.ConnectTimeout, 10*time.Second)
-	orDefault(&o.TLSTimeout, 10*time.Second)
-	orDefault(&o.HeaderTimeout, 30*time.Second)
-	orDefault(&o.MinRate, 100)
-	orDefault(&o.RateWindow, 20*time.Second)
-	orDefault(&o.MaxIdle, 256)
-	orDefault(&o.IdleTimeout, 30*time.Second)
 	orDefault(&o.LookupTime, 5*time.Minute)
+	l := &o.Limits
+	orDefault(&l.MaxBytes, 8<<20)
+	orDefault(&l.MaxHeaderBytes, 256<<10)
+	orDefault(&l.TimeLimit, 60*time.Second)
+	orDefault(&l.ConnectTimeout, 10*time.Second)
+	orDefault(&l.TLSTimeout, 10*time.Second)
+	orDefault(&l.HeaderTimeout, 30*time.Second)
+	orDefault(&l.MinRate, 100)
+	orDefault(&l.RateWindow, 20*time.Second)
+	orDefault(&l.MaxIdle, 256)
+	orDefault(&l.IdleTimeout, 30*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -310,13 +310,13 @@ func newTransport(o *Options, dial func(ctx context.Context, network, address st
 		DialContext:            dial,
 		DisableCompression:     true,
 		TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, InsecureSkipVerify: o.InsecureSkipVerify},
-		TLSHandshakeTimeout:    max(o.TLSTimeout, 0),
-		ResponseHeaderTimeout:  max(o.HeaderTimeout, 0),
-		MaxResponseHeaderBytes: o.MaxHeaderBytes,
-		MaxIdleConns:           o.MaxIdle,
+		TLSHandshakeTimeout:    max(o.Limits.TLSTimeout, 0),
+		ResponseHeaderTimeout:  max(o.Limits.HeaderTimeout, 0),
+		MaxResponseHeaderBytes: o.Limits.MaxHeaderBytes,
+		MaxIdleConns:           o.Limits.MaxIdle,
 		MaxIdleConnsPerHost:    1,
-		IdleConnTimeout:        max(o.IdleTimeout, 0),
-		DisableKeepAlives:      o.MaxIdle < 0,
+		IdleConnTimeout:        max(o.Limits.IdleTimeout, 0),
+		DisableKeepAlives:      o.Limits.MaxIdle < 0,
 		Protocols:              new(http.Protocols),
 		// A server may send up to a window more than we read, so keep it small.
 		HTTP2: &http.HTTP2Config{

@@ -15,7 +15,7 @@ func TestProtocol(t *testing.T) {
 			noLeak(t)
 			protocoltest.Run(t, protocoltest.Harness{
 				New: func() (protocol.Protocol, error) {
-					return httpproto.New(httpproto.Options{Agent: "bot", AllowPrivate: true, InsecureSkipVerify: secure})
+					return httpproto.New(httpproto.Options{Agent: "bot", Guard: httpproto.Guard{AllowPrivate: true}, InsecureSkipVerify: secure})
 				},
 				Serve: func(pages map[string]protocoltest.Page) (string, func(), error) {
 					s := httptest.NewUnstartedServer(protocoltest.Handler(pages))

@@ -180,10 +180,10 @@ func TestProxyFails(t *testing.T) {
 			p := serveRaw(t, k.handle)
 			o := httpproto.Options{Proxy: strings.Replace(p.url, "//", "//u:hunter2@", 1)}
 			if name == "takes too long" {
-				o.ConnectTimeout = 100 * time.Millisecond
+				o.Limits.ConnectTimeout = 100 * time.Millisecond
 			}
 			c := proxied(t, o)
-			if o.ConnectTimeout > 0 {
+			if o.Limits.ConnectTimeout > 0 {
 				get(t, c, "http://name.example/", protocol.Failed, 0, k.reason)
 			} else if r, err := c.Fetch(t.Context(), protocol.Request{URL: "http://name.example/"}); k.reason == "" {
 				if err == nil || !strings.Contains(err.Error(), "proxy") || strings.Contains(err.Error(), "hunter2") {

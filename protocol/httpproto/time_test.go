@@ -108,12 +108,12 @@ func TestTimeLimits(t *testing.T) {
 			code:  protocol.Failed, reason: "timeout: body comes too slowly", after: 20 * time.Second,
 		},
 		"limits of the caller": {
-			o:     httpproto.Options{TimeLimit: 5 * time.Second, HeaderTimeout: -1, MinRate: -1},
+			o:     httpproto.Options{Limits: httpproto.Limits{TimeLimit: 5 * time.Second, HeaderTimeout: -1, MinRate: -1}},
 			serve: func(nc net.Conn) { readRequest(nc); io.WriteString(nc, head); drip(nc, long, 1, 2*time.Second) },
 			code:  protocol.Success, body: 2, truncated: true, after: 5 * time.Second,
 		},
 		"no limits": {
-			o: httpproto.Options{TimeLimit: -1, HeaderTimeout: -1, MinRate: -1},
+			o: httpproto.Options{Limits: httpproto.Limits{TimeLimit: -1, HeaderTimeout: -1, MinRate: -1}},
 			serve: func(nc net.Conn) {
 				readRequest(nc)
 				time.Sleep(10 * time.Hour)
