@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// surviveFileLimit makes a write beyond ulimit -f an error like any other, instead of
+// ignoreFileLimit makes a write beyond ulimit -f an error like any other, instead of
 // the end of the process.
-func surviveFileLimit() { signal.Ignore(syscall.SIGXFSZ) }
-
-// surviveBrokenPipe does the same for a write to a pipe that nobody reads.
-func surviveBrokenPipe() { signal.Ignore(syscall.SIGPIPE) }
+func ignoreFileLimit() { signal.Ignore(syscall.SIGXFSZ) }

@@ -1,0 +1,170 @@
+package flags
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/signature"
+)
+
+// SavedFlags is what a crawl remembers of the flags, because a verb run without them would
+// undo the work of another: an update with a different schedule changes every interval,
+// one with different scoring the order of everything. It is a mark of the crawl db; a
+// crawl without it has the defaults.
+type SavedFlags struct {
+	Schedule string `json:"schedule,omitempty"`
+	Budget   string `json:"budget,omitempty"`
+	Scoring  string `json:"scoring,omitempty"`
+	// Signature is the one by which pages were last compared. No flag chooses it: it is
+	// here so that a change can be reported.
+	Signature string `json:"signature,omitempty"`
+}
+
+const savedFlagsMark = "command/kept"
+
+// fromConf as the value of a flag makes the crawl forget the value it keeps.
+const fromConf = "conf"
+
+// ReadSavedFlags returns what a crawl remembers. An unreadable mark is an error, not an empty
+// one: nobody could say what an update would do then.
+func ReadSavedFlags(ctx context.Context, db crawldb.Store) (k SavedFlags, err error) {
+	mark, err := db.Mark(ctx, savedFlagsMark)
+	if err != nil || mark == "" {
+		return k, err
+	}
+	if err := json.Unmarshal([]byte(mark), &k); err != nil {
+		return k, fmt.Errorf("the flags that the crawl keeps cannot be read: %w", err)
+	}
+	return k, nil
+}
+
+func (k SavedFlags) save(ctx context.Context, db crawldb.Store) error {
+	b, err := json.Marshal(k)
+	if err == nil {
+		err = db.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(savedFlagsMark, string(b))})
+	}
+	if err == nil {
+		err = db.Sync(ctx)
+	}
+	return err
+}
+
+// withCrawl returns k as the flags that were given change it.
+func (k SavedFlags) With(c *cli.Command) SavedFlags {
+	if c.Name == "schedule" {
+		return k // there, -budget means something else
+	}
+	switch v := c.String("schedule"); v {
+	case "":
+	case fromConf:
+		k.Schedule, k.Budget = "", ""
+	case "learned":
+		k.Schedule = v
+	default:
+		k.Schedule, k.Budget = v, ""
+	}
+	switch v := c.String("budget"); v {
+	case "":
+	case "0":
+		k.Budget = ""
+	default:
+		k.Budget = v
+	}
+	if c.IsSet("scoring") {
+		if k.Scoring = c.String("scoring"); k.Scoring == fromConf {
+			k.Scoring = ""
+		}
+	}
+	return k
+}
+
+// String formats k as flags; empty if there are none.
+func (k SavedFlags) String() string {
+	var flags []string
+	for _, f := range [][2]string{{"-schedule", k.Schedule}, {"-budget", k.Budget}, {"-scoring", k.Scoring}} {
+		if f[1] != "" {
+			flags = append(flags, f[0]+" "+f[1])
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// CheckSaved refuses invalid flags before anything is opened or created.
+func CheckSaved(c *cli.Command) error {
+	k := SavedFlags{}.With(c)
+	if c.IsSet("scoring") && c.String("scoring") != fromConf {
+		if _, err := ParseScoring(c.String("scoring")); err != nil {
+			return err
+		}
+	}
+	if k.Budget != "" && k.Schedule == "" && c.String("schedule") == "" {
+		if _, err := os.Stat(c.String("d")); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			k.Schedule = "learned" // the crawl may keep it
+		}
+	}
+	return setSchedule(k, &recrawl.Options{})
+}
+
+// ApplySaved sets the policies that the flags of a crawl choose, saved and given, and saves
+// the given ones if the verb does more than look. A change is reported to warn.
+func ApplySaved(ctx context.Context, db crawldb.Store, c *cli.Command, o *recrawl.Options, warn io.Writer) error {
+	old, err := ReadSavedFlags(ctx, db)
+	if err != nil {
+		return err
+	}
+	k := old.With(c)
+	if err := k.Apply(o); err != nil {
+		return err
+	}
+	if c.Category == ReadVerbs {
+		return nil
+	}
+	if slices.Contains([]string{"crawl", "fetch", "parse"}, c.Name) {
+		k.Signature = (signature.TextMD5{}).Name()
+		if o.Signature != nil {
+			k.Signature = o.Signature.Name()
+		}
+	}
+	if k == old {
+		return nil
+	}
+	switch now, was := k.String(), old.String(); {
+	case now == was:
+	case was == "":
+		fmt.Fprintf(warn, "recrawl: this crawl keeps %s from now on\n", now)
+	default:
+		fmt.Fprintf(warn, "recrawl: this crawl keeps %s from now on; it kept %s\n", cmp.Or(now, "no flags"), was)
+	}
+	if old.Signature != "" && (k.Schedule != old.Schedule || k.Budget != old.Budget) { // it was crawled
+		fmt.Fprintln(warn, "recrawl: each page that was visited is due when it was, and by the new schedule or budget from its next visit on")
+	}
+	if old.Signature != "" && k.Signature != old.Signature {
+		fmt.Fprintf(warn, "recrawl: pages are now compared by %s, before by %s: each will seem to have changed once\n", k.Signature, old.Signature)
+	}
+	return k.save(ctx, db)
+}
+
+// Apply sets the policies.
+func (k SavedFlags) Apply(o *recrawl.Options) error {
+	if k.Scoring != "" {
+		filter, err := ParseScoring(k.Scoring)
+		if err != nil {
+			return err
+		}
+		o.Scoring = filter
+		o.Update.Sweep.Orphans = wantsOrphans(filter)
+	}
+	return setSchedule(k, o)
+}

@@ -1,0 +1,82 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl"
+)
+
+// ShowProgress keeps a line on a terminal up to date until stop is called;
+// elsewhere it prints nothing.
+func ShowProgress(w io.Writer, crawler *recrawl.Crawler) (stop func()) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	if !IsTerminal(f) {
+		return func() {}
+	}
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		var rate Meter
+		for {
+			select {
+			case <-quit:
+				fmt.Fprint(f, "\r\x1b[K")
+				return
+			case now := <-tick.C:
+				s := crawler.Status()
+				fmt.Fprintf(f, "\r\x1b[K%s", progressLine(&s, rate.PerSecond(now, s.Visited())))
+			}
+		}
+	})
+	return func() { close(quit); wg.Wait() }
+}
+
+// IsTerminal reports whether what is written to a file is seen at once.
+func IsTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// progressLine is one line about a crawl under way.
+func progressLine(s *recrawl.Status, perSecond float64) string {
+	bad := 0
+	for code, n := range s.Visits {
+		if code.Transient() {
+			bad += n
+		}
+	}
+	line := fmt.Sprintf("round %d %-8s %d pages, %.0f/s, %s, %d errors, %d hosts active", s.Rounds+1, s.Stage, s.Visited(), perSecond, Size(s.Bytes), bad, s.Fetch.Hosts)
+	if s.Fetch.Listed > s.Fetch.Done {
+		line += fmt.Sprintf(", %d waiting", s.Fetch.Listed-s.Fetch.Done)
+	}
+	if !s.NextDue.IsZero() {
+		line += ", next due " + s.NextDue.Format(time.DateTime)
+	}
+	return line
+}
+
+// Meter measures a rate over the last ten seconds.
+type Meter struct {
+	at []time.Time
+	n  []int
+}
+
+func (m *Meter) PerSecond(now time.Time, n int) float64 {
+	m.at, m.n = append(m.at, now), append(m.n, n)
+	for len(m.at) > 2 && now.Sub(m.at[0]) > 10*time.Second {
+		m.at, m.n = m.at[1:], m.n[1:]
+	}
+	if d := now.Sub(m.at[0]).Seconds(); d > 0 {
+		return float64(n-m.n[0]) / d
+	}
+	return 0
+}

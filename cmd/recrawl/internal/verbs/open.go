@@ -1,0 +1,110 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// crawlIn returns an error if a directory does not exist or is empty.
+func crawlIn(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return fmt.Errorf("there is no crawl in %s", dir)
+	}
+	return nil
+}
+
+// open opens the directory of the crawl, which must exist for verbs that read.
+func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.Options)) (*pebblestore.DB, error) {
+	dir := c.String("d")
+	if dir == "" {
+		return nil, flags.Usagef("-d DIR is required: the directory of the crawl")
+	}
+	if mustExist {
+		if err := crawlIn(dir); err != nil {
+			if c.Name == "crawl" {
+				return nil, fmt.Errorf("%w, and no seed to start one; give URLs or -seeds FILE", err)
+			}
+			return nil, fmt.Errorf("%w; inject or crawl creates one", err)
+		}
+	}
+	o := pebblestore.Options{Logger: a.logger(c), OnRoom: reportDiskSpace(a.err)}
+	m, err := flags.ReadMemory(c)
+	if err != nil {
+		return nil, err
+	}
+	m.BoundStore(&o)
+	if o.MinFree, err = flags.ReadMinFree(c); err != nil {
+		return nil, err
+	}
+	for _, f := range adjust {
+		f(&o)
+	}
+	return pebblestore.Open(dir, o)
+}
+
+// lockPatience is how long a verb waits for another that is soon done.
+const lockPatience = time.Minute
+
+// waitForLock opens a directory, and waits a little while another process has it: a crawl is
+// not to fail because a monitor has just asked for its status. Only verbs that may go on
+// for days leave a note, and for those nobody waits.
+func (a *app) waitForLock(ctx context.Context, dir string, open func() error) error {
+	for began, told := time.Now(), false; ; {
+		err := open()
+		if !errors.Is(err, pebblestore.ErrLocked) || time.Since(began) > lockPatience {
+			return err
+		}
+		if _, e := pebblestore.ReadNote(dir); !errors.Is(e, fs.ErrNotExist) {
+			return err
+		}
+		if !told && time.Since(began) > time.Second {
+			fmt.Fprintf(a.err, "recrawl: %v; waiting for it to end\n", err)
+			told = true
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// openToChange opens the directory as soon as there is room for it, and nobody has it who
+// is soon done.
+func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) (db *pebblestore.DB, err error) {
+	open := func() error {
+		return a.waitForLock(ctx, c.String("d"), func() error { db, err = a.open(c, mustExist); return err })
+	}
+	if n, bad := flags.ReadMinFree(c); n < 0 || bad != nil {
+		err = open()
+	} else {
+		err = a.retryWhileFull(ctx, open)
+	}
+	return db, err
+}
+
+// openToRead opens the directory, which others may be reading, as soon as nobody changes
+// it who is soon done. It changes nothing there: what a crash has left in a log is replayed
+// in memory. cache is the size of the engine's, zero for its default.
+func (a *app) openToRead(ctx context.Context, c *cli.Command, cache int64) (db *pebblestore.DB, err error) {
+	err = a.waitForLock(ctx, c.String("d"), func() error {
+		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly, o.CacheSize = true, cache })
+		return err
+	})
+	return db, err
+}
+
+// onceCache is the cache of a verb that reads what it reads once, and mostly in the order in
+// which it is stored: what a larger one keeps is never asked for again, and memory that is
+// touched for the first time costs more than to use some of it again.
+const onceCache = 8 << 20
