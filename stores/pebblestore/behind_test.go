@@ -12,6 +12,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // manyRecords is a store whose records take several tables.
@@ -44,14 +45,14 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	}
 	var name, largest string
 	for _, file := range levels[len(levels)-1] {
-		if name == "" && file.Smallest.UserKey[0] == byte(crawlTable) {
+		if name == "" && file.Smallest.UserKey[0] == byte(codec.CrawlTable) {
 			name, largest = filepath.Join(db.path, sstName(uint64(file.FileNum))), string(file.Largest.UserKey)
 		}
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if largest == "" || largest[0] != byte(crawlTable) || crawldb.URLOf(largest[1:]) == b.URLs[len(b.URLs)-1] {
+	if largest == "" || largest[0] != byte(codec.CrawlTable) || crawldb.URLOf(largest[1:]) == b.URLs[len(b.URLs)-1] {
 		t.Fatalf("the first table ends with %q", largest)
 	}
 	file, err := openTable(vfs.Default, name)
@@ -99,7 +100,7 @@ func TestBehindAFileOfTwoTables(t *testing.T) {
 	}
 	name := ""
 	for _, file := range files {
-		if file.Smallest.UserKey[0] == byte(crawlTable) && file.Largest.UserKey[0] > byte(crawlTable) {
+		if file.Smallest.UserKey[0] == byte(codec.CrawlTable) && file.Largest.UserKey[0] > byte(codec.CrawlTable) {
 			name = filepath.Join(db.path, sstName(uint64(file.FileNum)))
 		}
 	}
@@ -115,7 +116,7 @@ func TestBehindAFileOfTwoTables(t *testing.T) {
 	}
 	places := []int64{file.size - 30} // in what it ends with
 	for _, block := range file.data {
-		if len(block.after) > 0 && block.after[0] == byte(crawlTable) && block.last[0] > byte(crawlTable) {
+		if len(block.after) > 0 && block.after[0] == byte(codec.CrawlTable) && block.last[0] > byte(codec.CrawlTable) {
 			places = append(places, block.at+20)
 		}
 	}

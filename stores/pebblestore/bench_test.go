@@ -16,6 +16,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 const benchURLs = 400_000
@@ -126,7 +127,7 @@ func BenchmarkUpdateWalkAgainstGetSet(b *testing.B) {
 					d := change(old)
 					enc, err := d.AppendBinary(nil)
 					if err == nil {
-						err = batch.Set(crawlTable.key(crawldb.Key(url)), enc, nil)
+						err = batch.Set(codec.CrawlTable.Key(crawldb.Key(url)), enc, nil)
 					}
 					if err != nil {
 						b.Fatal(err)
@@ -165,7 +166,7 @@ func BenchmarkScan(b *testing.B) {
 		})
 	}
 	run("iterator", func(b *testing.B) (n int) {
-		it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(crawlTable)}, UpperBound: []byte{byte(crawlTable) + 1}})
+		it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(codec.CrawlTable)}, UpperBound: []byte{byte(codec.CrawlTable) + 1}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 var _ crawldb.BulkStore = (*crawlStore)(nil)
@@ -210,7 +211,7 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 
 // isSum reports whether a value written under a key is added to the existing
 // one.
-func isSum(key []byte) bool { return table(key[0]) == tallyTable || isLink(key) }
+func isSum(key []byte) bool { return codec.Table(key[0]) == codec.TallyTable || codec.IsLinkKey(key) }
 
 // tables are what ingest writes.
 type tables struct {
@@ -478,9 +479,9 @@ func (st *step) Merge(key, value []byte, _ *pebble.WriteOptions) error {
 }
 
 func (st *step) put(key, value []byte, vlen int32) {
-	prefix := lanePrefix(table(key[0]))
+	prefix := lanePrefix(codec.Table(key[0]))
 	switch {
-	case table(key[0]) == crawlTable:
+	case codec.Table(key[0]) == codec.CrawlTable:
 		st.records = append(st.records, st.change(key, value, vlen))
 		return
 	case prefix == 0:
@@ -556,13 +557,13 @@ func (st *step) merged(a, b []change) []change {
 
 // lanePrefix is the length of what precedes the key of a record in a key of a table;
 // zero if the table has nothing per record.
-func lanePrefix(t table) int {
+func lanePrefix(t codec.Table) int {
 	switch t {
-	case leaseTable:
+	case codec.LeaseTable:
 		return 1
-	case readyTable:
+	case codec.ReadyTable:
 		return readyPrefix
-	case wheelTable:
+	case codec.WheelTable:
 		return wheelPrefix
 	}
 	return 0
@@ -661,7 +662,7 @@ func (st *step) tables(full int) []iter.Seq2[[]byte, []byte] {
 // job: one table of both would overlap the domains of all other steps, and each
 // Progress would read it.
 func kindOf(key string) string {
-	if table(key[0]) == markTable {
+	if codec.Table(key[0]) == codec.MarkTable {
 		kind, _, _ := strings.Cut(key, "/")
 		return kind
 	}
@@ -678,7 +679,7 @@ func (st *step) lanes(numbers []uint64) iter.Seq2[[]byte, []byte] {
 		for _, n := range numbers {
 			var number [8]byte
 			binary.BigEndian.PutUint64(number[:], n)
-			prefix := lanePrefix(table(number[0]))
+			prefix := lanePrefix(codec.Table(number[0]))
 			for some := range slices.Chunk(st.entries[n].changes, atOnce) {
 				buf = buf[:0]
 				for _, c := range some {

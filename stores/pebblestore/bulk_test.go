@@ -21,6 +21,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // countingBatch adds one to the count that every one of some records keeps, in the
@@ -362,12 +363,12 @@ func TestTablesOfAStep(t *testing.T) {
 				n++
 			}
 		}
-		_ = st.Set(markTable.key("a"), nil, nil)
-		_ = st.Set(markTable.key("b"), []byte("b"), nil)
-		_ = st.Delete(markTable.key("c"), nil)
-		_ = st.Set(markTable.key("site/a"), []byte("b"), nil)
-		_ = st.Set(markTable.key("site/z"), []byte("b"), nil)
-		_ = st.Set(markTable.key("update/1"), []byte("b"), nil)
+		_ = st.Set(codec.MarkTable.Key("a"), nil, nil)
+		_ = st.Set(codec.MarkTable.Key("b"), []byte("b"), nil)
+		_ = st.Delete(codec.MarkTable.Key("c"), nil)
+		_ = st.Set(codec.MarkTable.Key("site/a"), []byte("b"), nil)
+		_ = st.Set(codec.MarkTable.Key("site/z"), []byte("b"), nil)
+		_ = st.Set(codec.MarkTable.Key("update/1"), []byte("b"), nil)
 		_ = st.Set(dueKey, []byte("state"), nil)
 		n += 7
 		bounds := map[string]string{}
@@ -377,7 +378,7 @@ func TestTablesOfAStep(t *testing.T) {
 				if last != nil && bytes.Compare(last, key) >= 0 {
 					t.Fatalf("full %d: %q after %q", full, key, last)
 				}
-				if key[0] == byte(crawlTable) && !bytes.Equal(key, value) {
+				if key[0] == byte(codec.CrawlTable) && !bytes.Equal(key, value) {
 					t.Fatalf("%q has %q", key, value)
 				}
 				if first == nil {
@@ -386,7 +387,7 @@ func TestTablesOfAStep(t *testing.T) {
 				last = append(last[:0], key...)
 				n--
 			}
-			if bytes.HasPrefix(first, markTable.key("site/")) != bytes.HasPrefix(last, markTable.key("site/")) {
+			if bytes.HasPrefix(first, codec.MarkTable.Key("site/")) != bytes.HasPrefix(last, codec.MarkTable.Key("site/")) {
 				t.Errorf("full %d: the marks of domains share a table with others, from %q to %q", full, first, last)
 			}
 			for f, l := range bounds {

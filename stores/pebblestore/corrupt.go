@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // corrupt returns the place of damage that the engine has found for somebody who reads some
@@ -43,8 +44,8 @@ func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	if len(key) == 0 || !strings.ContainsRune(tables, rune(key[0])) {
 		return c
 	}
-	if isLink(key) {
-		if _, page, ok := layerOf(key); ok { // and not in short for the end of a layer
+	if codec.IsLinkKey(key) {
+		if _, page, ok := codec.SplitLinkKey(key); ok { // and not in short for the end of a layer
 			c.Behind = string(page)
 		}
 	} else {

@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 var _ crawldb.DueStore = (*crawlStore)(nil)
@@ -58,7 +60,7 @@ func (s *crawlStore) get(ctx context.Context, url string) (crawldb.Datum, error)
 	}
 	defer s.db.leave()
 	key := crawldb.Key(url)
-	value, err := get(s.db.db, crawlTable.key(key))
+	value, err := rows.Get(s.db.db, codec.CrawlTable.Key(key))
 	var lease []byte
 	if err == nil && s.leasing.Load() { // checked after the record was read, so it applies to it
 		value, lease, err = s.getBoth(key)
@@ -82,12 +84,12 @@ func (s *crawlStore) getBoth(key string) (value, lease []byte, err error) {
 		return nil, nil, err
 	}
 	defer it.Close()
-	at := cursor{it: it}
-	if value, err = at.find(crawlTable.key(key)); err != nil || value == nil {
+	at := rows.NewCursor(it)
+	if value, err = at.Find(codec.CrawlTable.Key(key)); err != nil || value == nil {
 		return nil, nil, err
 	}
 	value = bytes.Clone(value)
-	lease, err = at.find(leaseTable.key(key))
+	lease, err = at.Find(codec.LeaseTable.Key(key))
 	return value, bytes.Clone(lease), err
 }
 
@@ -102,15 +104,15 @@ func (s *crawlStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawld
 func (s *crawlStore) scan(ctx context.Context, r crawldb.Range, yield func(crawldb.Datum, error) bool) error {
 	var keys crawldb.Keys
 	var d crawldb.Datum
-	for p, err := range s.db.pages(ctx, &s.view, crawlTable, leaseTable, r.From, r.To) {
+	for p, err := range s.db.pages(ctx, &s.view, codec.CrawlTable, codec.LeaseTable, r.From, r.To) {
 		if err != nil {
 			return err
 		}
-		for i := range p.len() {
+		for i := range p.Len() {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			key, value, lease := p.row(i)
+			key, value, lease := p.Row(i)
 			if err := s.decode(&d, &keys, key, value, lease); err != nil {
 				return err
 			}
@@ -191,7 +193,7 @@ func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to changes, i
 }
 
 func setMark(batch changes, name, value string) error {
-	key := markTable.key(name)
+	key := codec.MarkTable.Key(name)
 	if value == "" {
 		return batch.Delete(key, nil)
 	}
@@ -211,8 +213,8 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	if b.Tokens != nil && len(b.Tokens) != len(b.URLs) {
 		return fmt.Errorf("the batch has %d URLs and %d tokens", len(b.URLs), len(b.Tokens))
 	}
-	lower := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[0])
-	upper := crawldb.AppendKey([]byte{byte(crawlTable)}, b.URLs[len(b.URLs)-1])
+	lower := crawldb.AppendKey([]byte{byte(codec.CrawlTable)}, b.URLs[0])
+	upper := crawldb.AppendKey([]byte{byte(codec.CrawlTable)}, b.URLs[len(b.URLs)-1])
 	if bytes.Compare(lower, upper) > 0 {
 		return outOfOrder(b.URLs, len(b.URLs)-1)
 	}
@@ -221,15 +223,16 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		return s.db.outcome("crawl db", err)
 	}
 	defer it.Close()
-	w := walker{s: s, batch: batch, index: index, at: cursor{it: it, last: upper}}
-	if w.at.apart, err = s.apart(lower, upper, len(b.URLs)); err != nil {
+	w := walker{s: s, batch: batch, index: index, at: rows.NewCursor(it)}
+	w.at.Last = upper
+	if w.at.FarReader, err = s.apart(lower, upper, len(b.URLs)); err != nil {
 		return err
 	}
 	if w.leases, err = leasesBeside(it); err != nil {
 		return s.db.outcome("crawl db", err)
 	}
-	defer w.leases.close()
-	if index.brings = index.bring && index.state.whole && w.at.apart == nil && b.Tokens == nil && len(b.URLs) >= s.farKeys; index.brings {
+	defer w.leases.Close()
+	if index.brings = index.bring && index.state.whole && w.at.FarReader == nil && b.Tokens == nil && len(b.URLs) >= s.farKeys; index.brings {
 		// What is damaged fails whoever needs it, not an update that passes by.
 		if w.soon, err = s.dueSoon(ctx, b, lower, upper, index.state); err != nil && !errors.Is(err, ErrDamaged) {
 			return err
@@ -242,7 +245,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 				return err
 			}
 		}
-		w.key, last = w.keys.AppendKey(append(last[:0], byte(crawlTable)), url), w.key
+		w.key, last = w.keys.AppendKey(append(last[:0], byte(codec.CrawlTable)), url), w.key
 		if bytes.Compare(last, w.key) >= 0 {
 			return outOfOrder(b.URLs, i)
 		}
@@ -275,8 +278,8 @@ type walker struct {
 	s      *crawlStore
 	batch  changes
 	index  *mover
-	at     cursor
-	leases beside
+	at     rows.Cursor
+	leases rows.Joined
 	keys   crawldb.Keys
 	soon   [][]byte // places in the wheel of what to bring, in the order of records
 
@@ -300,13 +303,13 @@ func (w *walker) find(url, token string) error {
 	}
 	if !w.told {
 		var err error
-		if w.stored, err = w.at.find(w.key); err != nil {
+		if w.stored, err = w.at.Find(w.key); err != nil {
 			return s.db.outcome("crawl db", err)
 		}
 		if w.stored == nil {
 			return nil
 		}
-		if w.held, err = w.leases.find(w.key); err != nil {
+		if w.held, err = w.leases.Find(w.key); err != nil {
 			return s.db.outcome("crawl db", err)
 		}
 		w.old = new(crawldb.Datum)
@@ -334,10 +337,10 @@ func (w *walker) write(d *crawldb.Datum) error {
 			return err
 		}
 	} else {
-		w.lease = appendLease(w.lease, d)
-		if same = w.told && sameRecord(w.old, d); !same {
+		w.lease = codec.AppendLease(w.lease, d)
+		if same = w.told && codec.EqualRecords(w.old, d); !same {
 			var err error
-			if w.enc, err = appendRecord(w.enc[:0], d); err != nil {
+			if w.enc, err = codec.AppendRecord(w.enc[:0], d); err != nil {
 				return err
 			}
 			same = bytes.Equal(w.enc, w.stored)
@@ -421,7 +424,7 @@ func (s *crawlStore) Mark(ctx context.Context, job string) (string, error) {
 		return "", fmt.Errorf("pebblestore: progress of %q: %w", job, err)
 	}
 	defer s.db.leave()
-	cursor, err := get(s.db.db, markTable.key(job))
+	cursor, err := rows.Get(s.db.db, codec.MarkTable.Key(job))
 	return string(cursor), s.db.outcome("progress", err)
 }
 

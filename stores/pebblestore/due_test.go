@@ -23,6 +23,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 var dueEpoch = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -343,7 +344,7 @@ func checkLeases(t *testing.T, db *DB) {
 	t.Helper()
 	l := db.crawl.leases
 	rows := 0
-	err := db.crawl.rows(t.Context(), db.db, leaseTable, func(key, value []byte) error {
+	err := db.crawl.rows(t.Context(), db.db, codec.LeaseTable, func(key, value []byte) error {
 		rows++
 		end, err := leaseEndOf(value)
 		if got, leased, known := l.find(key[1:]); known && (!leased || got != end) {
@@ -472,7 +473,7 @@ func countDue(t *testing.T, db *DB, q crawldb.DueQuery) (n int) {
 }
 
 // tableSize counts the entries of a table of the index.
-func tableSize(t *testing.T, db *DB, tab table) (n int) {
+func tableSize(t *testing.T, db *DB, tab codec.Table) (n int) {
 	t.Helper()
 	if err := db.crawl.rows(t.Context(), db.db, tab, func(_, _ []byte) error { n++; return nil }); err != nil {
 		t.Fatal(err)
@@ -486,7 +487,7 @@ func tableSize(t *testing.T, db *DB, tab table) (n int) {
 func TestWhereAnEntryIs(t *testing.T) {
 	key := crawldb.AppendKey(nil, "http://www.example.org/b")
 	e := entry{from: 7 * bucketMillis, priority: 1}
-	inWheel := append([]byte{byte(wheelTable), 0, 0, 0, 7}, key...)
+	inWheel := append([]byte{byte(codec.WheelTable), 0, 0, 0, 7}, key...)
 	for _, mark := range []string{"", "\x00", "\x00\x00\x00\x07", "\x00\x00\x00\x08", "\x00\x00\x00\x06" + string(key), "\x00\x00\x00\x08" + string(key),
 		"\x00\x00\x00\x07" + string(key), "\x00\x00\x00\x07" + string(key[:5]), "\x00\x00\x00\x07" + string(key) + "x", "\x00\x00\x01", "\x00\x00\x00"} {
 		want := inWheel
@@ -511,12 +512,12 @@ func TestAheadMovesNothing(t *testing.T) {
 		if n, want := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(ahead), Ahead: ahead}), min(days*24+1, 2000); n != want {
 			t.Errorf("%d days ahead %d are due, want %d", days, n, want)
 		}
-		if n := tableSize(t, db, readyTable); n != 1 {
+		if n := tableSize(t, db, codec.ReadyTable); n != 1 {
 			t.Errorf("%d entries are ready", n)
 		}
 	}
-	if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(99 * time.Hour)}); n != 100 || tableSize(t, db, readyTable) != 100 {
-		t.Errorf("%d are due, %d entries are ready", n, tableSize(t, db, readyTable))
+	if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(99 * time.Hour)}); n != 100 || tableSize(t, db, codec.ReadyTable) != 100 {
+		t.Errorf("%d are due, %d entries are ready", n, tableSize(t, db, codec.ReadyTable))
 	}
 }
 
@@ -531,12 +532,12 @@ func TestClockThatWentBack(t *testing.T) {
 	const n = 5000
 	db.crawl.due.tooMany = n - 1000
 	putDue(t, db, n, func(i int) time.Time { return dueEpoch.Add(time.Duration(i) * time.Minute) })
-	if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.AddDate(10, 0, 0), Limit: 5}); got != 5 || tableSize(t, db, readyTable) != n {
-		t.Fatalf("%d are due, %d are ready", got, tableSize(t, db, readyTable))
+	if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.AddDate(10, 0, 0), Limit: 5}); got != 5 || tableSize(t, db, codec.ReadyTable) != n {
+		t.Fatalf("%d are due, %d are ready", got, tableSize(t, db, codec.ReadyTable))
 	}
 	for round, ready := range []int{n, 60} {
-		if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(59 * time.Minute)}); got != 60 || tableSize(t, db, readyTable) != ready {
-			t.Errorf("round %d: %d are due, %d are ready, want 60 and %d", round, got, tableSize(t, db, readyTable), ready)
+		if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(59 * time.Minute)}); got != 60 || tableSize(t, db, codec.ReadyTable) != ready {
+			t.Errorf("round %d: %d are due, %d are ready, want 60 and %d", round, got, tableSize(t, db, codec.ReadyTable), ready)
 		}
 		if err := db.CheckIndex(t.Context()); err != nil {
 			t.Error(err)
@@ -696,7 +697,7 @@ func TestGoldenV2(t *testing.T) {
 		if cursor, err := db.Crawl().Mark(t.Context(), "golden"); cursor != "1" || err != nil {
 			t.Errorf("the mark is %q, %v", cursor, err)
 		}
-		if h, err := db.Hosts().Get(t.Context(), "h1.example"); err != nil || !reflect.DeepEqual(h, hostdb.Host{Name: "h1.example", NextFetch: ms(5)}) {
+		if h, err := db.Hosts().Get(t.Context(), "h1.example"); err != nil || !reflect.DeepEqual(h, hostdb.Host{Name: "h1.example", NextFetch: millis(5)}) {
 			t.Errorf("%+v, %v", h, err)
 		}
 		if e, err := db.Links().Get(t.Context(), "http://h1.example/"); err != nil || !slices.Equal(e, []linkdb.Inlink{{From: "http://h2.example/", Anchor: "a"}}) {
@@ -741,7 +742,7 @@ func TestMuchBecomesDue(t *testing.T) {
 	if got := db.db.Metrics().Ingest.Count - before; got != 2 {
 		t.Errorf("%d ingestions, want 2", got)
 	}
-	if any, err := db.has(wheelTable); any || err != nil {
+	if any, err := db.has(codec.WheelTable); any || err != nil {
 		t.Errorf("the wheel still has entries: %v %v", any, err)
 	}
 	q := crawldb.DueQuery{Now: dueEpoch.Add(hours * time.Hour)}

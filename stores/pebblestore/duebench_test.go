@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 var (
@@ -132,7 +133,7 @@ func settle(b *testing.B, db *DB) {
 }
 
 // disk is what the tables between two take.
-func disk(b *testing.B, db *DB, from, to table) float64 {
+func disk(b *testing.B, db *DB, from, to codec.Table) float64 {
 	b.Helper()
 	n, err := db.db.EstimateDiskUsage([]byte{byte(from)}, []byte{byte(to)})
 	if err != nil {
@@ -200,7 +201,7 @@ func BenchmarkSelectionAgainstScan(b *testing.B) {
 			say("load: %v us a URL", float64(spent.Nanoseconds())/1e3/float64(w.n))
 			settle(b, db)
 			say("disk: %.1f bytes a URL", disk(b, db, 0, 0xff)/float64(w.n))
-			for _, t := range []table{crawlTable, readyTable, wheelTable} {
+			for _, t := range []codec.Table{codec.CrawlTable, codec.ReadyTable, codec.WheelTable} {
 				say("table %c: %.1f bytes a URL", t, disk(b, db, t, t+1)/float64(w.n))
 			}
 			report := func(when string) {

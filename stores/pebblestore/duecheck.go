@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 var (
@@ -28,7 +30,7 @@ var (
 // only if they do not. Damage of a block that hides the rest is reported, too; an error means that
 // the check could not continue.
 func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
-	err := s.db.inMoment(ctx, func(now moment) error { return s.compareDue(ctx, now, found) })
+	err := s.db.inMoment(ctx, func(now rows.Snapshot) error { return s.compareDue(ctx, now, found) })
 	if errors.Is(err, ErrDamaged) {
 		found(err)
 		return nil
@@ -36,7 +38,7 @@ func (s *crawlStore) checkDue(ctx context.Context, found func(error)) error {
 	return err
 }
 
-func (s *crawlStore) compareDue(ctx context.Context, now moment, found func(error)) error {
+func (s *crawlStore) compareDue(ctx context.Context, now rows.Snapshot, found func(error)) error {
 	state, err := s.storedState(now)
 	if err != nil || state == nil {
 		return err
@@ -61,8 +63,8 @@ func (s *crawlStore) compareDue(ctx context.Context, now moment, found func(erro
 
 // storedState returns the state of the index as it is stored, that of an empty store if
 // there is none, and nil for one of another version, which will be rebuilt.
-func (s *crawlStore) storedState(r reader) (*dueState, error) {
-	b, err := get(r, dueKey)
+func (s *crawlStore) storedState(r rows.Reader) (*dueState, error) {
+	b, err := rows.Get(r, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ type dueSums struct {
 type rowSum struct{ n, sum uint64 }
 
 // sumDue adds up the tables, and reports the rows that cannot be read, which do not count.
-func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, found func(error)) (dueSums, error) {
+func (s *crawlStore) sumDue(ctx context.Context, r rows.Reader, state *dueState, found func(error)) (dueSums, error) {
 	seed := maphash.MakeSeed()
 	hash := func(key, value []byte) uint64 {
 		var h maphash.Hash
@@ -102,7 +104,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 	}
 	var sums dueSums
 	err := s.entries(ctx, r, state, found, func(_ string, key, value []byte) error {
-		if table(key[0]) == readyTable {
+		if codec.Table(key[0]) == codec.ReadyTable {
 			sums.tallies += hash(key[1:readyPrefix], groupOf(key[readyPrefix:]))
 		}
 		if state.keeps(key) {
@@ -114,7 +116,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 	if err != nil {
 		return sums, err
 	}
-	for _, t := range [...]table{readyTable, wheelTable} {
+	for _, t := range [...]codec.Table{codec.ReadyTable, codec.WheelTable} {
 		err := s.rows(ctx, r, t, func(key, value []byte) error {
 			if err := s.isEntry(key, value); err != nil {
 				found(err)
@@ -132,7 +134,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 			return sums, err
 		}
 	}
-	return sums, s.rows(ctx, r, tallyTable, func(key, value []byte) error {
+	return sums, s.rows(ctx, r, codec.TallyTable, func(key, value []byte) error {
 		var own tally
 		if own.addFrom(value) != nil {
 			found(s.db.damaged("the tally of", string(key[1:]), errTally))
@@ -147,7 +149,7 @@ func (s *crawlStore) sumDue(ctx context.Context, r reader, state *dueState, foun
 
 // isEntry returns an error if a row of the index is not an entry, or in a wrong place.
 func (s *crawlStore) isEntry(key, value []byte) (err error) {
-	if table(key[0]) == readyTable {
+	if codec.Table(key[0]) == codec.ReadyTable {
 		_, err = s.readyEntry(key, value)
 	} else {
 		_, err = s.wheelEntry(key, value)
@@ -157,13 +159,13 @@ func (s *crawlStore) isEntry(key, value []byte) (err error) {
 
 // shortValue returns the value of an entry without its long rest, if it has one and its record
 // is that; otherwise the value as it is, which an entry with a wrong rest shares with no record.
-func (s *crawlStore) shortValue(r reader, state *dueState, key, value []byte) ([]byte, error) {
+func (s *crawlStore) shortValue(r rows.Reader, state *dueState, key, value []byte) ([]byte, error) {
 	var e entry
 	if !state.long || e.decode(value) != nil || len(e.rest) <= restMost {
 		return value, nil
 	}
-	own := key[lanePrefix(table(key[0])):]
-	record, err := get(r, crawlTable.key(string(own)))
+	own := key[lanePrefix(codec.Table(key[0])):]
+	record, err := rows.Get(r, codec.CrawlTable.Key(string(own)))
 	if err := s.db.outcome("due index", err); err != nil || record == nil {
 		return value, err
 	}
@@ -181,12 +183,12 @@ func (s *crawlStore) shortValue(r reader, state *dueState, key, value []byte) ([
 }
 
 // findMissing finds records whose entry is missing or that of an older record.
-func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState, found func(error)) error {
+func (s *crawlStore) findMissing(ctx context.Context, r rows.Reader, state *dueState, found func(error)) error {
 	return s.entries(ctx, r, state, found, func(url string, key, value []byte) error {
 		if !state.keeps(key) {
 			return nil
 		}
-		stored, err := get(r, key)
+		stored, err := rows.Get(r, key)
 		if err := s.db.outcome("due index", err); err != nil {
 			return err
 		}
@@ -206,19 +208,19 @@ func (s *crawlStore) findMissing(ctx context.Context, r reader, state *dueState,
 }
 
 // findForeign finds entries for which no record accounts.
-func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState, found func(error)) error {
+func (s *crawlStore) findForeign(ctx context.Context, r rows.Reader, state *dueState, found func(error)) error {
 	var keys crawldb.Keys
 	for _, t := range [...]struct {
-		table
+		codec.Table
 		prefix int
-	}{{readyTable, readyPrefix}, {wheelTable, wheelPrefix}} {
-		err := s.rows(ctx, r, t.table, func(key, value []byte) error {
+	}{{codec.ReadyTable, readyPrefix}, {codec.WheelTable, wheelPrefix}} {
+		err := s.rows(ctx, r, t.Table, func(key, value []byte) error {
 			if s.isEntry(key, value) != nil {
 				return nil // reported
 			}
 			own := key[t.prefix:]
 			url := crawldb.URLOf(string(own))
-			record, err := get(r, crawlTable.key(string(own)))
+			record, err := rows.Get(r, codec.CrawlTable.Key(string(own)))
 			if err := s.db.outcome("due index", err); err != nil {
 				return err
 			}
@@ -246,11 +248,11 @@ func (s *crawlStore) findForeign(ctx context.Context, r reader, state *dueState,
 // under the key of its URL.
 func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
 	var again []byte
-	return d.eachRow(ctx, []table{crawlTable, linkTable, layerTable}, func(_ moment, key, _ []byte) error {
+	return d.eachRow(ctx, []codec.Table{codec.CrawlTable, codec.LinkTable, codec.LayerTable}, func(_ rows.Snapshot, key, _ []byte) error {
 		page := key[1:]
-		if isLink(key) {
+		if codec.IsLinkKey(key) {
 			var known bool
-			if _, page, known = layerOf(key); !known {
+			if _, page, known = codec.SplitLinkKey(key); !known {
 				found(d.damaged("a row of the link db", string(key), errLayer))
 				return nil
 			}
@@ -265,9 +267,9 @@ func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
 
 // compareTallies finds hosts whose tally does not count their records that are due. Both are
 // in the order of hosts. A host with a record that cannot be read is passed: it was reported.
-func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueState, found func(error)) error {
+func (s *crawlStore) compareTallies(ctx context.Context, now rows.Snapshot, state *dueState, found func(error)) error {
 	wrong := func(group []byte) { found(s.db.damaged("the tally of", string(group), errCount)) }
-	it, err := now.NewIter(tallyTable.all())
+	it, err := now.NewIter(codec.TallyTable.All())
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}
@@ -303,7 +305,7 @@ func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueS
 	var keys crawldb.Keys
 	var d crawldb.Datum
 	var key []byte
-	err = s.rows(ctx, now, crawlTable, func(k, value []byte) error {
+	err = s.rows(ctx, now, codec.CrawlTable, func(k, value []byte) error {
 		if of := groupOf(k[1:]); group == nil || !bytes.Equal(of, group) {
 			if err := pass(of); err != nil {
 				return err
@@ -318,7 +320,7 @@ func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueS
 			return nil
 		}
 		e := entryOf(&d)
-		if key = e.appendKey(key[:0], state.mark, k[1:]); table(key[0]) == readyTable {
+		if key = e.appendKey(key[:0], state.mark, k[1:]); codec.Table(key[0]) == codec.ReadyTable {
 			is.add(binary.BigEndian.Uint16(key[1:]), 1)
 		}
 		return nil
@@ -331,8 +333,8 @@ func (s *crawlStore) compareTallies(ctx context.Context, now moment, state *dueS
 
 // entries calls f with the entry that each record must have. It reports records and leases
 // that cannot be read, and leases that have no record.
-func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, found func(error), f func(url string, key, value []byte) error) error {
-	it, err := r.NewIter(leaseTable.all())
+func (s *crawlStore) entries(ctx context.Context, r rows.Reader, state *dueState, found func(error), f func(url string, key, value []byte) error) error {
+	it, err := r.NewIter(codec.LeaseTable.All())
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}
@@ -348,7 +350,7 @@ func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, fou
 	var keys crawldb.Keys
 	var d crawldb.Datum
 	var key, enc []byte
-	err = s.rows(ctx, r, crawlTable, func(k, value []byte) error {
+	err = s.rows(ctx, r, codec.CrawlTable, func(k, value []byte) error {
 		pass(k[1:])
 		leased := it.Valid() && bytes.Equal(it.Key()[1:], k[1:])
 		if leased {
@@ -357,7 +359,7 @@ func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, fou
 			if err != nil {
 				return s.db.outcome("due index", err)
 			}
-			if err := takeLease(&d, lease); err != nil {
+			if err := codec.DecodeLease(&d, lease); err != nil {
 				found(s.db.damaged("the lease of", crawldb.URLOf(string(k[1:])), err))
 			}
 		}
@@ -383,8 +385,8 @@ func (s *crawlStore) entries(ctx context.Context, r reader, state *dueState, fou
 }
 
 // rows calls f with each row of a table.
-func (s *crawlStore) rows(ctx context.Context, r reader, t table, f func(key, value []byte) error) error {
-	it, err := r.NewIter(t.all())
+func (s *crawlStore) rows(ctx context.Context, r rows.Reader, t codec.Table, f func(key, value []byte) error) error {
+	it, err := r.NewIter(t.All())
 	if err != nil {
 		return s.db.outcome("due index", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // Of a large backlog the ready table has the best levels only. Its other entries would be
@@ -36,7 +37,7 @@ func (s *dueState) depth() uint16 { return lastLevel - s.out }
 
 // keeps reports whether an entry with that key is in the index.
 func (s *dueState) keeps(key []byte) bool {
-	if s.out == 0 || table(key[0]) != readyTable {
+	if s.out == 0 || codec.Table(key[0]) != codec.ReadyTable {
 		return true
 	}
 	l := binary.BigEndian.Uint16(key[1:])
@@ -45,7 +46,7 @@ func (s *dueState) keeps(key []byte) bool {
 
 // belowKey is where the entries begin that come after a level, in the ready table.
 func belowKey(level uint16) []byte {
-	return binary.BigEndian.AppendUint16([]byte{byte(readyTable)}, level+1)
+	return binary.BigEndian.AppendUint16([]byte{byte(codec.ReadyTable)}, level+1)
 }
 
 // levelCounts are how many entries are due, by level, whether the table has them or not.
@@ -71,7 +72,7 @@ func (c *levelCounts) reaching(n int64) (level uint16) {
 func (s *crawlStore) countLevels(ctx context.Context) (*levelCounts, error) {
 	var c levelCounts
 	var own tally
-	return &c, s.rows(ctx, s.db.db, tallyTable, func(key, value []byte) error {
+	return &c, s.rows(ctx, s.db.db, codec.TallyTable, func(key, value []byte) error {
 		if err := s.readTally(&own, key[1:], value); err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func (s *crawlStore) tryTrim(ctx context.Context) error {
 		return nil
 	}
 	var size [3]uint64
-	for i, t := range [...]table{readyTable, crawlTable, tallyTable} {
+	for i, t := range [...]codec.Table{codec.ReadyTable, codec.CrawlTable, codec.TallyTable} {
 		var err error
 		if size[i], err = s.sizeOf(t); err != nil {
 			return err
@@ -132,7 +133,7 @@ func (s *crawlStore) tryTrim(ctx context.Context) error {
 }
 
 // sizeOf returns about how many bytes a table takes in files of the engine.
-func (s *crawlStore) sizeOf(t table) (uint64, error) {
+func (s *crawlStore) sizeOf(t codec.Table) (uint64, error) {
 	size, err := s.db.db.EstimateDiskUsage([]byte{byte(t)}, []byte{byte(t) + 1})
 	return size, s.db.outcome("due index", err)
 }
@@ -182,8 +183,8 @@ func (s *crawlStore) deepenStep(ctx context.Context, level uint16) error {
 		next.least = max(0, counts.upTo(next.goal))
 	}
 	it, err := s.db.db.NewIter(&pebble.IterOptions{
-		LowerBound: append([]byte{byte(crawlTable)}, next.filled...),
-		UpperBound: []byte{byte(crawlTable) + 1},
+		LowerBound: append([]byte{byte(codec.CrawlTable)}, next.filled...),
+		UpperBound: []byte{byte(codec.CrawlTable) + 1},
 	})
 	if err != nil {
 		return s.db.outcome("due index", err)
@@ -204,7 +205,7 @@ func (s *crawlStore) deepenStep(ctx context.Context, level uint16) error {
 		}
 		e := entryOf(&d)
 		key = e.appendKey(key[:0], next.mark, k[1:])
-		if table(key[0]) != readyTable {
+		if codec.Table(key[0]) != codec.ReadyTable {
 			return nil
 		}
 		if l := binary.BigEndian.Uint16(key[1:]); l <= next.depth() || l > next.goal {
@@ -238,7 +239,7 @@ func (w *dueWalk) below(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	defer d.leave()
-	it, err := d.db.NewIter(tallyTable.all())
+	it, err := d.db.NewIter(codec.TallyTable.All())
 	if err != nil {
 		return false, d.outcome("due index", err)
 	}
@@ -320,7 +321,7 @@ func (w *dueWalk) readTail(ctx context.Context, l *sideList, group string, recor
 	var keys crawldb.Keys
 	var d crawldb.Datum
 	var key []byte
-	prefix := crawlTable.key(group)
+	prefix := codec.CrawlTable.Key(group)
 	n := 0
 	defer func() { s.due.tailed.Add(int64(n)) }()
 	for ok := records.SeekGE(prefix); ok && bytes.HasPrefix(records.Key(), prefix); ok = records.Next() {
@@ -343,7 +344,7 @@ func (w *dueWalk) readTail(ctx context.Context, l *sideList, group string, recor
 		if h.level <= w.depth || l.last != nil && h.compare(*l.last) <= 0 {
 			continue
 		}
-		if key = e.appendKey(key[:0], mark, own); table(key[0]) != readyTable {
+		if key = e.appendKey(key[:0], mark, own); codec.Table(key[0]) != codec.ReadyTable {
 			continue
 		}
 		end, leased, err := leases.find(own)

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // trimmed is a tour store of which so many entries are kept.
@@ -31,11 +32,11 @@ func trimTo(t *testing.T, db *DB) {
 	if err := db.crawl.prepare(t.Context(), dueEpoch.UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
-	was := tableSize(t, db, readyTable)
+	was := tableSize(t, db, codec.ReadyTable)
 	if err := db.crawl.tryTrim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if is := tableSize(t, db, readyTable); is == 0 || 2*is > was {
+	if is := tableSize(t, db, codec.ReadyTable); is == 0 || 2*is > was {
 		t.Fatalf("%d of %d entries are kept", is, was)
 	}
 	if err := db.CheckIndex(t.Context()); err != nil {
@@ -115,7 +116,7 @@ func TestUpdateOfTrimmed(t *testing.T) {
 	all := limited(t, db, math.MaxInt, math.MaxInt, nil)
 	db = trimmed(t, 3000, 500)
 	last := all[len(all)-1].URL
-	kept := tableSize(t, db, readyTable)
+	kept := tableSize(t, db, codec.ReadyTable)
 	for _, p := range []float32{1e-3, 1e3, 1e-3} {
 		put(t, db, last, func(d *crawldb.Datum) *crawldb.Datum {
 			is := *d
@@ -126,7 +127,7 @@ func TestUpdateOfTrimmed(t *testing.T) {
 		if p > 1 {
 			want++
 		}
-		if n := tableSize(t, db, readyTable); n != want {
+		if n := tableSize(t, db, codec.ReadyTable); n != want {
 			t.Errorf("priority %v: %d entries, want %d", p, n, want)
 		}
 		if err := db.CheckIndex(t.Context()); err != nil {
@@ -189,7 +190,7 @@ func TestWhenTrimmed(t *testing.T) {
 	if err := s.deepen(t.Context(), lastLevel); err != nil {
 		t.Fatal(err)
 	}
-	if n := tableSize(t, db, readyTable); out() != 0 || n != each*tidySteps+1 {
+	if n := tableSize(t, db, codec.ReadyTable); out() != 0 || n != each*tidySteps+1 {
 		t.Fatalf("%d levels left out, %d entries", out(), n)
 	}
 	puts(tidySteps, 100)
@@ -275,7 +276,7 @@ func TestDeepenInSteps(t *testing.T) {
 			}
 		}
 	}
-	if n := tableSize(t, h.DB, readyTable); steps < 10 || n != len(urls) {
+	if n := tableSize(t, h.DB, codec.ReadyTable); steps < 10 || n != len(urls) {
 		t.Errorf("%d steps, %d entries", steps, n)
 	}
 	if err := h.DB.Close(); err != nil {
@@ -410,7 +411,7 @@ func TestCheckIndexOfTrimmed(t *testing.T) {
 			return db.db.Set(e.appendReady(nil, []byte("example,h1)http:/1")), e.appendValue(nil), pebble.NoSync)
 		},
 		"no entry": func(db *DB, s *dueState) error {
-			it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(readyTable)}, UpperBound: belowKey(s.depth())})
+			it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(codec.ReadyTable)}, UpperBound: belowKey(s.depth())})
 			if err != nil {
 				return err
 			}
@@ -419,7 +420,7 @@ func TestCheckIndexOfTrimmed(t *testing.T) {
 			return errors.Join(it.Close(), db.db.Delete(key, pebble.NoSync))
 		},
 		"a tally of what is left out": func(db *DB, s *dueState) error {
-			return db.db.Merge(tallyTable.key("example,h1)"), tally{{s.depth() + 1, 1}}.append(nil), pebble.NoSync)
+			return db.db.Merge(codec.TallyTable.Key("example,h1)"), tally{{s.depth() + 1, 1}}.append(nil), pebble.NoSync)
 		},
 		"a state that says less": func(db *DB, s *dueState) error {
 			is := *s
@@ -510,14 +511,14 @@ func TestDeepenAPart(t *testing.T) {
 		}
 	}
 	visit(1800, math.MaxFloat32)
-	if n := tableSize(t, db, readyTable); n != 0 {
+	if n := tableSize(t, db, codec.ReadyTable); n != 0 {
 		t.Fatalf("%d entries are left", n)
 	}
 	depth := s.due.state.Load().depth()
 	if err := s.deepen(t.Context(), depth+1); err != nil {
 		t.Fatal(err)
 	}
-	if n := tableSize(t, db, readyTable); n < 1800/trimShare || n > 1800*2/3 {
+	if n := tableSize(t, db, codec.ReadyTable); n < 1800/trimShare || n > 1800*2/3 {
 		t.Errorf("%d of 1800 entries were added", n)
 	}
 	if err := db.CheckIndex(t.Context()); err != nil {

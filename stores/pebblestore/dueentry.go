@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // The due index has one entry for each record, in one of two tables:
@@ -108,11 +109,11 @@ func (e entry) appendKey(dst, mark, key []byte) []byte {
 	if c := bytes.Compare(in[:], mark[:n]); c < 0 || c == 0 && bytes.Compare(key, mark[n:]) < 0 {
 		return e.appendReady(dst, key)
 	}
-	return append(append(append(dst, byte(wheelTable)), in[:]...), key...)
+	return append(append(append(dst, byte(codec.WheelTable)), in[:]...), key...)
 }
 
 func (e entry) appendReady(dst, key []byte) []byte {
-	dst = binary.BigEndian.AppendUint16(append(dst, byte(readyTable)), level(e.priority))
+	dst = binary.BigEndian.AppendUint16(append(dst, byte(codec.ReadyTable)), level(e.priority))
 	return append(dst, key...)
 }
 
@@ -348,7 +349,7 @@ func (e entry) bare() bool {
 // otherwise as it is.
 func (s *dueState) timeOnly(key, value []byte) []byte {
 	var e entry
-	if !s.stale || table(key[0]) != wheelTable || e.decode(value) != nil || len(e.rest) > 0 {
+	if !s.stale || codec.Table(key[0]) != codec.WheelTable || e.decode(value) != nil || len(e.rest) > 0 {
 		return value
 	}
 	return append(make([]byte, 4, len(value)), value[4:]...)

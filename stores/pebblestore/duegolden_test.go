@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // The due index has versions of its own, which small stores such as those of TestGolden never
@@ -71,7 +72,7 @@ func TestGoldenIndexes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { db.Close() }()
-			if state, err := get(db.db, dueKey); err != nil || state[0] != version || db.crawl.due.late.Load() {
+			if state, err := rows.Get(db.db, dueKey); err != nil || state[0] != version || db.crawl.due.late.Load() {
 				t.Errorf("the state is % x, %v", state, err)
 			}
 			if got, err := db.Rows(); err != nil || got != want {

@@ -14,10 +14,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // dueKey is where the state of the due index is kept.
-var dueKey = stateTable.key("due")
+var dueKey = codec.StateTable.Key("due")
 
 // dueIndex is the state of the due index in memory. Whoever has the turn of the
 // crawl db may change it.
@@ -62,7 +64,7 @@ const (
 func (s *crawlStore) loadDue() error {
 	s.due.step, s.due.tooMany, s.due.side, s.due.tour, s.due.most = stepSize, tooMany, sideSize, tourFrom, math.MaxInt
 	s.due.tails, s.due.least, s.due.anew = mostTails, trimLeast, anewBytes
-	b, err := get(s.db.db, dueKey)
+	b, err := rows.Get(s.db.db, dueKey)
 	if err := s.db.outcome("due index", err); err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (s *crawlStore) loadDue() error {
 		s.due.state.Store(state)
 		return nil
 	}
-	any, err := s.db.has(crawlTable)
+	any, err := s.db.has(codec.CrawlTable)
 	s.due.state.Store(&dueState{whole: !any})
 	return err
 }
@@ -171,12 +173,12 @@ func (s *crawlStore) ripeAnew(ctx context.Context, mark []byte) (bool, error) {
 	if !state.stale || s.db.readOnly || bytes.Compare(state.mark, mark) >= 0 {
 		return false, nil
 	}
-	due, err := s.db.db.EstimateDiskUsage(wheelTable.key(string(state.mark)), wheelTable.key(string(mark)))
+	due, err := s.db.db.EstimateDiskUsage(codec.WheelTable.Key(string(state.mark)), codec.WheelTable.Key(string(mark)))
 	if err != nil || due <= s.due.anew {
 		return false, s.db.outcome("due index", err)
 	}
 	var all uint64
-	for _, t := range [...]table{wheelTable, readyTable} {
+	for _, t := range [...]codec.Table{codec.WheelTable, codec.ReadyTable} {
 		size, err := s.sizeOf(t)
 		if err != nil {
 			return false, err
@@ -209,7 +211,7 @@ func (s *crawlStore) commitDue(ctx context.Context, batch *pebble.Batch, next *d
 
 // clear begins the index anew.
 func (s *crawlStore) clear(batch *pebble.Batch, mark []byte) (*dueState, error) {
-	for _, t := range [...]table{readyTable, wheelTable, tallyTable} {
+	for _, t := range [...]codec.Table{codec.ReadyTable, codec.WheelTable, codec.TallyTable} {
 		if err := batch.DeleteRange([]byte{byte(t)}, []byte{byte(t) + 1}, nil); err != nil {
 			return nil, err
 		}
@@ -224,8 +226,8 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		next.mark = mark
 	}
 	it, err := s.db.db.NewIter(&pebble.IterOptions{
-		LowerBound: append([]byte{byte(crawlTable)}, old.built...),
-		UpperBound: []byte{byte(crawlTable) + 1},
+		LowerBound: append([]byte{byte(codec.CrawlTable)}, old.built...),
+		UpperBound: []byte{byte(codec.CrawlTable) + 1},
 	})
 	if err != nil {
 		return nil, s.db.outcome("due index", err)
@@ -235,7 +237,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 	if err != nil {
 		return nil, s.db.outcome("due index", err)
 	}
-	defer leases.close()
+	defer leases.Close()
 	var keys crawldb.Keys
 	var d crawldb.Datum
 	var key, enc []byte
@@ -255,7 +257,7 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		if err != nil {
 			return nil, s.db.outcome("due index", err)
 		}
-		lease, err := leases.find(it.Key())
+		lease, err := leases.Find(it.Key())
 		if err != nil {
 			return nil, s.db.outcome("due index", err)
 		}
@@ -264,8 +266,8 @@ func (s *crawlStore) build(ctx context.Context, batch *pebble.Batch, old *dueSta
 		}
 		if lease == nil {
 			// Before version 4 a lease could be in a record.
-			if enc = appendLease(enc[:0], &d); len(enc) > 0 {
-				key = append(append(key[:0], byte(leaseTable)), it.Key()[1:]...)
+			if enc = codec.AppendLease(enc[:0], &d); len(enc) > 0 {
+				key = append(append(key[:0], byte(codec.LeaseTable)), it.Key()[1:]...)
 				s.leasing.Store(true)
 				s.leases.forget()
 				if err := batch.Set(key, enc, nil); err != nil {
@@ -332,7 +334,7 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (ta
 		if err := count.flush(&st); err != nil {
 			return false, err
 		}
-		st.cleared = pebble.KeyRange{Start: wheelTable.key(string(old.mark)), End: wheelTable.key(string(next.mark))}
+		st.cleared = pebble.KeyRange{Start: codec.WheelTable.Key(string(old.mark)), End: codec.WheelTable.Key(string(next.mark))}
 		s.due.moves.Add(1)
 		defer s.due.moves.Add(1)
 	}
@@ -342,7 +344,7 @@ func (s *crawlStore) mature(ctx context.Context, old *dueState, mark []byte) (ta
 // ripe reads entries of the wheel before the mark into a step, hour by hour, and returns
 // the state of the index without them.
 func (s *crawlStore) ripe(ctx context.Context, st *step, old *dueState, mark []byte) (next *dueState, hours [][]change, err error) {
-	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: wheelTable.key(string(old.mark)), UpperBound: wheelTable.key(string(mark))})
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: codec.WheelTable.Key(string(old.mark)), UpperBound: codec.WheelTable.Key(string(mark))})
 	if err != nil {
 		return nil, nil, s.db.outcome("due index", err)
 	}
@@ -449,7 +451,7 @@ func (m *mover) move(batch changes, key []byte, from, to *entry, seen time.Time)
 	}
 	if to != nil && m.state.keeps(is) && !(same && from != nil && from.same(*to, m.state.long)) {
 		to.whole = m.state.isSoon(to.from)
-		if m.brings && !to.whole && same && from != nil && table(is[0]) == wheelTable && from.sameTime(*to) {
+		if m.brings && !to.whole && same && from != nil && codec.Table(is[0]) == codec.WheelTable && from.sameTime(*to) {
 			m.now(func(s *dueState) { s.stale = true }, m.state.stale)
 			return nil
 		}

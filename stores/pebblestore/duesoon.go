@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // A page that was fetched has a record that is too long for its entry. To lease it takes a
@@ -46,15 +48,15 @@ func (s *crawlStore) dueSoon(ctx context.Context, b crawldb.Batch, lower, upper 
 	}
 	most := len(b.URLs) / bringOne
 	hour := binary.BigEndian.Uint32(state.mark)
-	end := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, uint32(min(int64(hour)+soonHours, math.MaxUint32)))
-	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: wheelTable.key(string(state.mark)), UpperBound: end})
+	end := binary.BigEndian.AppendUint32([]byte{byte(codec.WheelTable)}, uint32(min(int64(hour)+soonHours, math.MaxUint32)))
+	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: codec.WheelTable.Key(string(state.mark)), UpperBound: end})
 	if err != nil {
 		return nil, s.db.outcome("due index", err)
 	}
 	defer it.Close()
 	// place returns the key in the wheel of the record with that key, if it is due in the hour.
 	place := func(of []byte) []byte {
-		return append(binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, hour), of[1:]...)
+		return append(binary.BigEndian.AppendUint32([]byte{byte(codec.WheelTable)}, hour), of[1:]...)
 	}
 	var soon [][]byte
 	n := 0
@@ -102,8 +104,8 @@ func (w *walker) bring() error {
 		if w.soon = w.soon[1:]; c == 0 {
 			return nil
 		}
-		key := crawlTable.key(string(place[wheelPrefix:]))
-		stored, err := w.at.find(key)
+		key := codec.CrawlTable.Key(string(place[wheelPrefix:]))
+		stored, err := w.at.Find(key)
 		if err = w.s.db.outcome("crawl db", err); err != nil && !errors.Is(err, ErrDamaged) {
 			return err
 		}
@@ -139,7 +141,7 @@ type dueRecords struct {
 	s    *crawlStore
 	next *dueState // the state that the step leads to
 	mark []byte    // that of the last step
-	at   cursor
+	at   rows.Cursor
 	keys crawldb.Keys
 	key  []byte
 	enc  []byte
@@ -151,13 +153,14 @@ func (s *crawlStore) dueRecords(st *step, due []change, next *dueState, mark []b
 	if !next.stale {
 		return nil, nil
 	}
-	lower, upper := crawlTable.key(string(st.key(due[0]))), crawlTable.key(string(st.key(due[len(due)-1])))
+	lower, upper := codec.CrawlTable.Key(string(st.key(due[0]))), codec.CrawlTable.Key(string(st.key(due[len(due)-1])))
 	it, err := s.db.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: append(bytes.Clone(upper), 0)})
 	if err != nil {
 		return nil, s.db.outcome("due index", err)
 	}
-	r := &dueRecords{s: s, next: next, mark: mark, at: cursor{it: it, last: upper}}
-	if r.at.apart, err = s.apart(lower, upper, len(due)); err != nil {
+	r := &dueRecords{s: s, next: next, mark: mark, at: rows.NewCursor(it)}
+	r.at.Last = upper
+	if r.at.FarReader, err = s.apart(lower, upper, len(due)); err != nil {
 		return nil, errors.Join(err, it.Close())
 	}
 	return r, nil
@@ -165,7 +168,7 @@ func (s *crawlStore) dueRecords(st *step, due []change, next *dueState, mark []b
 
 func (r *dueRecords) close() {
 	if r != nil {
-		r.at.it.Close()
+		r.at.Close()
 	}
 }
 
@@ -177,8 +180,8 @@ func (r *dueRecords) complete(st *step, c change) (change, error) {
 	if r == nil || e.decode(st.valueOf(c)) != nil || len(e.rest) > 0 {
 		return c, nil
 	}
-	r.key = append(append(r.key[:0], byte(crawlTable)), st.key(c)...)
-	stored, err := r.at.find(r.key)
+	r.key = append(append(r.key[:0], byte(codec.CrawlTable)), st.key(c)...)
+	stored, err := r.at.Find(r.key)
 	if err = r.s.db.outcome("crawl db", err); err != nil && !errors.Is(err, ErrDamaged) {
 		return c, err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // soonStore has n fetched pages, of which each tenth is due soon, page i after i minutes.
@@ -55,13 +57,13 @@ func fetchedPage(i int) crawldb.Datum {
 // wholeEntries returns how many entries of the wheel and of the ready table have long rests.
 func wholeEntries(t *testing.T, db *DB) (wheel, ready int) {
 	t.Helper()
-	for _, of := range [...]table{wheelTable, readyTable} {
+	for _, of := range [...]codec.Table{codec.WheelTable, codec.ReadyTable} {
 		err := db.crawl.rows(t.Context(), db.db, of, func(key, value []byte) error {
 			var e entry
 			if err := e.decode(value); err != nil || len(e.rest) <= restMost {
 				return err
 			}
-			if of == wheelTable {
+			if of == codec.WheelTable {
 				wheel++
 			} else {
 				ready++
@@ -245,7 +247,7 @@ func TestWhatWasBroughtFollowsItsRecord(t *testing.T) {
 func TestCheckWhatWasBrought(t *testing.T) {
 	db, urls := soonStore(t, 2000)
 	visitOthers(t, db, urls, later)
-	if b, err := get(db.db, dueKey); err != nil || b[0] != longState {
+	if b, err := rows.Get(db.db, dueKey); err != nil || b[0] != longState {
 		t.Fatalf("the state is % x: %v", b, err)
 	}
 	s := &db.crawl
@@ -297,7 +299,7 @@ func TestCheckWhatWasBrought(t *testing.T) {
 // Damage of what an update would bring does not fail the update.
 func TestBringPassesDamage(t *testing.T) {
 	for name, key := range map[string]func(db *DB, url string) []byte{
-		"a record": func(_ *DB, url string) []byte { return crawlTable.key(crawldb.Key(url)) },
+		"a record": func(_ *DB, url string) []byte { return codec.CrawlTable.Key(crawldb.Key(url)) },
 		"an entry": func(db *DB, url string) []byte {
 			e := entry{from: fetchedPage(100).FetchTime.UnixMilli()}
 			return e.appendKey(nil, db.crawl.due.state.Load().mark, []byte(crawldb.Key(url)))

@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // doubled is what links to a page do to its record.
@@ -51,7 +53,7 @@ func staleStore(t *testing.T, n int) (db *DB, urls []string) {
 func wheelRows(t *testing.T, db *DB) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
-	err := db.crawl.rows(t.Context(), db.db, wheelTable, func(key, value []byte) error {
+	err := db.crawl.rows(t.Context(), db.db, codec.WheelTable, func(key, value []byte) error {
 		rows[string(key)] = string(value)
 		return nil
 	})
@@ -143,7 +145,7 @@ func TestWhatBecomesDueIsCompleted(t *testing.T) {
 	}
 	mark := int64(binary.BigEndian.Uint32(db.crawl.due.state.Load().mark))
 	rows := map[string]entry{}
-	err := db.crawl.rows(t.Context(), db.db, readyTable, func(key, value []byte) error {
+	err := db.crawl.rows(t.Context(), db.db, codec.ReadyTable, func(key, value []byte) error {
 		e, err := db.crawl.readyEntry(key, value)
 		e.rest = bytes.Clone(e.rest)
 		rows[crawldb.URLOf(string(key[readyPrefix:]))] = e
@@ -327,7 +329,7 @@ func TestMaturePassesDamage(t *testing.T) {
 		"a record of other time": func(db *DB, key []byte) error { return db.db.Set(key, encodedAt(t, dueEpoch), pebble.NoSync) },
 	} {
 		db, urls := staleStore(t, 2000)
-		if err := damage(db, crawlTable.key(crawldb.Key(urls[11]))); err != nil {
+		if err := damage(db, codec.CrawlTable.Key(crawldb.Key(urls[11]))); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -364,7 +366,7 @@ func spoil(t *testing.T, db *DB, urls []string) (again *DB, lost []string) {
 	var file pebble.SSTableInfo
 	for _, tables := range levels {
 		for _, f := range tables {
-			if table(f.Smallest.UserKey[0]) == crawlTable && f.Size > file.Size {
+			if codec.Table(f.Smallest.UserKey[0]) == codec.CrawlTable && f.Size > file.Size {
 				file = f
 			}
 		}
@@ -527,7 +529,7 @@ func TestMuchThatBecomesDueIsBuiltAnew(t *testing.T) {
 			}
 		}, to: dueEpoch.AddDate(0, 2, 0).Add(120 * time.Hour)},
 		"with a record that cannot be read": {prepare: func(db *DB) {
-			if err := db.db.Set(crawlTable.key(crawldb.Key("http://h050.example/05003")), []byte{255}, pebble.NoSync); err != nil {
+			if err := db.db.Set(codec.CrawlTable.Key(crawldb.Key("http://h050.example/05003")), []byte{255}, pebble.NoSync); err != nil {
 				t.Fatal(err)
 			}
 		}, to: dueEpoch.AddDate(0, 3, 0)},
@@ -654,7 +656,7 @@ func TestUpdatesOfForeignIndexes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, urls := staleStore(t, 2000)
-			known, err := get(db.db, dueKey)
+			known, err := rows.Get(db.db, dueKey)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -669,7 +671,7 @@ func TestUpdatesOfForeignIndexes(t *testing.T) {
 			if err := change(db, new); err != nil {
 				t.Fatal(err)
 			}
-			left, err := get(db.db, dueKey)
+			left, err := rows.Get(db.db, dueKey)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -719,7 +721,7 @@ func setState(db *DB, change func(*dueState)) {
 
 func encodedAt(t *testing.T, at time.Time) []byte {
 	t.Helper()
-	b, err := appendRecord(nil, &crawldb.Datum{Status: crawldb.Fetched, FetchTime: at})
+	b, err := codec.AppendRecord(nil, &crawldb.Datum{Status: crawldb.Fetched, FetchTime: at})
 	if err != nil {
 		t.Fatal(err)
 	}

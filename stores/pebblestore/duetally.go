@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // The index has a third table: how many entries each host has in each level of the ready
@@ -107,7 +108,7 @@ type counter struct {
 
 // entry counts an entry n times, if it is in the ready table.
 func (c *counter) entry(batch changes, key []byte, n int64) error {
-	if table(key[0]) != readyTable {
+	if codec.Table(key[0]) != codec.ReadyTable {
 		return nil
 	}
 	if group := groupOf(key[readyPrefix:]); !bytes.Equal(group, c.group) {
@@ -124,7 +125,7 @@ func (c *counter) flush(batch changes) error {
 	if len(c.tally) == 0 {
 		return nil
 	}
-	c.key = append(append(c.key[:0], byte(tallyTable)), c.group...)
+	c.key = append(append(c.key[:0], byte(codec.TallyTable)), c.group...)
 	c.enc = c.tally.append(c.enc[:0])
 	c.tally = c.tally[:0]
 	return batch.Merge(c.key, c.enc, nil)
@@ -187,7 +188,7 @@ func (w *dueWalk) stuck() (bool, error) {
 		return false, nil
 	}
 	w.ask = w.spent + w.spent/4
-	size, err := w.s.db.db.EstimateDiskUsage([]byte{byte(tallyTable)}, []byte{byte(tallyTable) + 1})
+	size, err := w.s.db.db.EstimateDiskUsage([]byte{byte(codec.TallyTable)}, []byte{byte(codec.TallyTable) + 1})
 	return uint64(w.spent-w.s.due.tour) >= size/tourBytes, w.s.db.outcome("due index", err)
 }
 
@@ -202,7 +203,7 @@ func (s *crawlStore) readTally(own *tally, group, value []byte) error {
 
 // planBeside plans a tour from where an iterator is, in its snapshot.
 func (w *dueWalk) planBeside(ctx context.Context, beside *pebble.Iterator) error {
-	it, err := beside.Clone(pebble.CloneOptions{IterOptions: tallyTable.all()})
+	it, err := beside.Clone(pebble.CloneOptions{IterOptions: codec.TallyTable.All()})
 	if err != nil {
 		return w.s.db.outcome("due index", err)
 	}
@@ -280,7 +281,7 @@ func (t *tour) next(dst []byte, want func(string) bool) []byte {
 				t.tails.drop(i)
 				continue
 			}
-			dst = binary.BigEndian.AppendUint16(append(dst[:0], byte(readyTable)), t.first+uint16(t.level))
+			dst = binary.BigEndian.AppendUint16(append(dst[:0], byte(codec.ReadyTable)), t.first+uint16(t.level))
 			return append(dst, t.groups[i]...)
 		}
 	}
@@ -297,7 +298,7 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 	}
 	defer d.leave()
 	w.page.reset(w.s)
-	it, err := d.db.NewIter(readyTable.all())
+	it, err := d.db.NewIter(codec.ReadyTable.All())
 	if err != nil {
 		return false, d.outcome("due index", err)
 	}
@@ -314,7 +315,7 @@ func (w *dueWalk) readTour(ctx context.Context, size int) (more bool, err error)
 		}
 		if binary.BigEndian.Uint16(prefix[1:]) > w.depth {
 			if records == nil {
-				if records, err = it.Clone(pebble.CloneOptions{IterOptions: crawlTable.all()}); err != nil {
+				if records, err = it.Clone(pebble.CloneOptions{IterOptions: codec.CrawlTable.All()}); err != nil {
 					return false, d.outcome("due index", err)
 				}
 				defer records.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // tourStore has records of unequal hosts, some of them keyed by their URLs.
@@ -174,7 +175,7 @@ func TestCheckIndexFindsTallies(t *testing.T) {
 		if err := db.CheckIndex(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.db.Set(tallyTable.key(test.group), test.value, pebble.NoSync); err != nil {
+		if err := db.db.Set(codec.TallyTable.Key(test.group), test.value, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.CheckIndex(t.Context()); !errors.Is(err, ErrDamaged) {

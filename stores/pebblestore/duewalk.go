@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // Due implements [crawldb.DueStore]: it reads the due index from its best level
@@ -99,7 +101,9 @@ func (p *hintPage) reset(s *crawlStore) {
 // leases were checked later: if something changed in between, they may not fit together.
 func (p *hintPage) end(s *crawlStore) { p.unsure = s.changes.Load() != p.changes }
 
-func (p *hintPage) full(size int) bool { return len(p.hints) >= size || len(p.buf) >= maxPageBytes }
+func (p *hintPage) full(size int) bool {
+	return len(p.hints) >= size || len(p.buf) >= rows.MaxPageBytes
+}
 
 // add adds an entry with its key in the ready table. If the record has a lease, even one
 // that has ended, the entry does not have all of it.
@@ -155,8 +159,8 @@ func (w *dueWalk) pass(ctx context.Context, moves uint64) (whole bool, err error
 	if err := w.readSide(ctx); err != nil {
 		return false, err
 	}
-	lower, more := []byte{byte(readyTable)}, true
-	for size := firstPage; more; size = min(size*4, largestHints) {
+	lower, more := []byte{byte(codec.ReadyTable)}, true
+	for size := rows.FirstPageSize; more; size = min(size*4, largestHints) {
 		if w.tour != nil {
 			more, err = w.readTour(ctx, size)
 		} else {
@@ -337,8 +341,8 @@ func (w *dueWalk) tellNext(ctx context.Context) error {
 // firstOfWheel records what becomes due next in the wheel. Buckets after that of what is
 // already recorded need not be read.
 func (w *dueWalk) firstOfWheel(ctx context.Context) error {
-	lower := wheelTable.key(string(w.s.due.state.Load().mark))
-	return w.wheel(ctx, lower, []byte{byte(wheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) (bool, error) {
+	lower := codec.WheelTable.Key(string(w.s.due.state.Load().mark))
+	return w.wheel(ctx, lower, []byte{byte(codec.WheelTable) + 1}, func(e entry, key []byte, end int64, leased bool) (bool, error) {
 		if w.next.key != nil && bucket(e.from) > bucket(w.next.from) {
 			return false, nil
 		}
@@ -360,23 +364,23 @@ func (w *dueWalk) firstLease(ctx context.Context) error {
 		return err
 	}
 	defer d.leave()
-	it, err := d.db.NewIter(leaseTable.all())
+	it, err := d.db.NewIter(codec.LeaseTable.All())
 	if err != nil {
 		return d.outcome("due index", err)
 	}
 	defer it.Close()
-	records, err := besideOf(it, crawlTable)
+	records, err := rows.Join(it, codec.CrawlTable)
 	if err != nil {
 		return d.outcome("due index", err)
 	}
-	defer records.close()
+	defer records.Close()
 	var keys crawldb.Keys
 	return w.s.each(ctx, it, func(key, lease []byte) error {
 		end, err := leaseEndOf(lease)
 		if err == nil && (end <= w.now || end >= w.next.from) {
 			return nil
 		}
-		value, err := records.find(key)
+		value, err := records.Find(key)
 		if err := d.outcome("due index", err); err != nil || value == nil {
 			return err
 		}
@@ -550,15 +554,15 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 		// Records that cannot be read cost their pages the new priorities, and the others a read each.
 		w.side.best, w.side.more, w.hosts.yes = w.side.best[:0], false, false
 	}
-	lower := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, from)
-	upper := binary.BigEndian.AppendUint32([]byte{byte(wheelTable)}, to)
+	lower := binary.BigEndian.AppendUint32([]byte{byte(codec.WheelTable)}, from)
+	upper := binary.BigEndian.AppendUint32([]byte{byte(codec.WheelTable)}, to)
 	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) (bool, error) {
 		if !w.shows(e, end, leased) || w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
 			return true, nil
 		}
 		if stale && len(e.rest) == 0 {
 			var d crawldb.Datum
-			record, err := get(w.s.db.db, crawlTable.key(string(key[wheelPrefix:])))
+			record, err := rows.Get(w.s.db.db, codec.CrawlTable.Key(string(key[wheelPrefix:])))
 			if err = w.s.db.outcome("crawl db", err); err == nil && record != nil {
 				err = w.s.decode(&d, &w.keys, key[wheelPrefix:], record, nil)
 			}
@@ -583,7 +587,7 @@ func (w *dueWalk) scanWheel(ctx context.Context, to uint32) error {
 		return err
 	}
 	defer d.leave()
-	it, err := d.db.NewIter(crawlTable.all())
+	it, err := d.db.NewIter(codec.CrawlTable.All())
 	if err != nil {
 		return d.outcome("due index", err)
 	}
@@ -598,7 +602,7 @@ func (w *dueWalk) scanWheel(ctx context.Context, to uint32) error {
 			return err
 		}
 		e := entryOf(&r)
-		if place = e.appendKey(place[:0], mark, key[1:]); table(place[0]) != wheelTable || bucket(e.from) >= to {
+		if place = e.appendKey(place[:0], mark, key[1:]); codec.Table(place[0]) != codec.WheelTable || bucket(e.from) >= to {
 			return nil
 		}
 		end, leased, err := leases.find(key[1:])

@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // engineFormat pins what the engine writes; it is raised together with
@@ -178,7 +179,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		return cause
 	}
 	if err != nil && (!fromSystem(err) || errors.Is(err, fs.ErrNotExist)) {
-		c := d.corrupt(err, allTables)
+		c := d.corrupt(err, codec.AllTables)
 		if name := badOptions(under, path, po); name != "" && c.Offset < 0 {
 			c.File = name
 		} else if names, _ := under.List(path); errors.Is(err, fs.ErrNotExist) && c.File == path && currentManifest(names) != "" {
@@ -202,13 +203,13 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 func (d *DB) oneKind(first []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	switch {
 	case len(first) == 0:
-	case isLink(first) && d.layered.Load():
-		l, _, _ := layerOf(first)
-		end = l.end()
+	case codec.IsLinkKey(first) && d.layered.Load():
+		l, _, _ := codec.SplitLinkKey(first)
+		end = l.End()
 	case first[0] < 0xff && d.batched.Load() < int64(d.memSize/2):
 		end = []byte{first[0] + 1}
-	case first[0] < byte(layerTable) && d.layered.Load():
-		end = []byte{byte(layerTable)}
+	case first[0] < byte(codec.LayerTable) && d.layered.Load():
+		end = []byte{byte(codec.LayerTable)}
 	}
 	return policy, end, nil
 }

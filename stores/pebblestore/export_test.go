@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // FormatVersion is that of what is written now.
@@ -24,7 +26,7 @@ func (d *DB) Rows() (string, error) {
 	defer it.Close()
 	var b strings.Builder
 	for ok := it.First(); ok; ok = it.Next() {
-		if table(it.Key()[0]) != stateTable {
+		if codec.Table(it.Key()[0]) != codec.StateTable {
 			fmt.Fprintf(&b, "%q %x\n", it.Key(), it.Value())
 		}
 	}
@@ -84,7 +86,7 @@ func (d *DB) Kinds() (rows, size map[string]int, err error) {
 	rows, size = map[string]int{}, map[string]int{}
 	for ok := it.First(); ok; ok = it.Next() {
 		kind := string(it.Key()[:1])
-		if table(it.Key()[0]) == markTable {
+		if codec.Table(it.Key()[0]) == codec.MarkTable {
 			name, _, _ := strings.Cut(string(it.Key()[1:]), "/")
 			kind = "mark " + name
 		}
@@ -101,7 +103,7 @@ func (d *DB) SetRow(key, value string) error {
 
 // Row returns the value of a row.
 func (d *DB) Row(key string) (string, error) {
-	value, err := get(d.db, []byte(key))
+	value, err := rows.Get(d.db, []byte(key))
 	return string(value), err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // TestLastLevelHasNoFilters: they are a twentieth of what a URL takes, and answer
@@ -76,7 +77,7 @@ func TestTablesAboveOthersHaveFilters(t *testing.T) {
 				if table.Properties.FilterSize == 0 {
 					continue
 				}
-				if filtered++; table.Smallest.UserKey[0] != byte(crawlTable) {
+				if filtered++; table.Smallest.UserKey[0] != byte(codec.CrawlTable) {
 					t.Errorf("a table from %q on has a filter that nobody asks", table.Smallest.UserKey)
 				}
 			}
@@ -123,7 +124,7 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "000001.sst")
 	rows := map[string][]byte{}
 	for i := range 5000 {
-		rows[fmt.Sprintf("%c%d", crawlTable, i)] = []byte{1}
+		rows[fmt.Sprintf("%c%d", codec.CrawlTable, i)] = []byte{1}
 	}
 	err = db.writeTable(name, true, false, func(w *sstable.Writer) error {
 		for _, key := range slices.Sorted(maps.Keys(rows)) {

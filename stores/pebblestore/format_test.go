@@ -85,7 +85,8 @@ func TestOldVersionIsUpgraded(t *testing.T) {
 			t.Errorf("the mark is %q, %v", text, err)
 		}
 	}
-	put(hostdb.Host{Name: "a.example", NextFetch: ms(1), Robots: sampleRobots[2]})
+	robots := []hostdb.Robots{{Origin: "http://a.example", Status: 200, Body: []byte{}, Fetched: millis(5), Expires: millis(6)}}
+	put(hostdb.Host{Name: "a.example", NextFetch: millis(1), Robots: robots})
 	if err := os.WriteFile(mark, []byte(formatMagic+"1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestOldVersionIsUpgraded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, want := range []hostdb.Host{{Name: "a.example", NextFetch: ms(1), Robots: sampleRobots[2]}, {Name: "b.example", Homepage: "http://b.example/"}} {
+	for _, want := range []hostdb.Host{{Name: "a.example", NextFetch: millis(1), Robots: robots}, {Name: "b.example", Homepage: "http://b.example/"}} {
 		if h, err := db.Hosts().Get(t.Context(), want.Name); err != nil || !reflect.DeepEqual(h, want) {
 			t.Errorf("there is %+v, %v; want %+v", h, err, want)
 		}

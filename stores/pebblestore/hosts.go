@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 var _ hostdb.Store = (*hostStore)(nil)
@@ -26,8 +25,8 @@ var _ hostdb.Store = (*hostStore)(nil)
 // same step. The sign of life is the time of an update, renewed at most once in
 // signEvery.
 var (
-	cleanKey = stateTable.key("hosts.clean")
-	aliveKey = stateTable.key("hosts.alive")
+	cleanKey = codec.StateTable.Key("hosts.clean")
+	aliveKey = codec.StateTable.Key("hosts.alive")
 )
 
 const (
@@ -60,7 +59,7 @@ type hostStore struct {
 // runs before anyone else has the store.
 func (s *hostStore) recover() error {
 	ctx := context.Background()
-	mark, err := get(s.db.db, cleanKey)
+	mark, err := rows.Get(s.db.db, cleanKey)
 	if err != nil {
 		return s.db.outcome("host db", err)
 	}
@@ -68,34 +67,34 @@ func (s *hostStore) recover() error {
 		s.clean = true
 		return nil
 	}
-	sign, err := get(s.db.db, aliveKey)
+	sign, err := rows.Get(s.db.db, aliveKey)
 	if err != nil || sign == nil {
 		return s.db.outcome("host db", err)
 	}
 	ms, n := binary.Varint(sign)
 	if n != len(sign) {
-		return s.db.damaged("the state", string(aliveKey), errHost)
+		return s.db.damaged("the state", string(aliveKey), codec.ErrHost)
 	}
 	alive, now := time.UnixMilli(ms), time.Now()
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
 	var enc []byte
-	for r, err := range s.db.scan(ctx, &s.view, hostTable, 0, "", "") {
+	for r, err := range s.db.scan(ctx, &s.view, codec.HostTable, 0, "", "") {
 		if err != nil {
 			return err
 		}
-		h, side, err := decodeHost(r.key, r.value)
+		h, side, err := codec.DecodeHost(r.key, r.value)
 		if err != nil {
 			return s.db.damaged("the record of host", r.key, err)
 		}
-		if side { // appendHost only checks whether there is one
+		if side { // AppendHost only checks whether there is one
 			h.Robots = make([]hostdb.Robots, 1)
 		}
 		h = h.AskedAgain(alive, now)
-		if enc = appendHost(enc[:0], &h); bytes.Equal(enc, r.value) {
+		if enc = codec.AppendHost(enc[:0], &h); bytes.Equal(enc, r.value) {
 			continue
 		}
-		if err := batch.Set(hostTable.key(r.key), enc, nil); err != nil {
+		if err := batch.Set(codec.HostTable.Key(r.key), enc, nil); err != nil {
 			return err
 		}
 	}
@@ -143,16 +142,16 @@ func (s *hostStore) load(name string) (*hostdb.Host, error) {
 		return nil, s.db.outcome("host db", err)
 	}
 	defer it.Close()
-	at := cursor{it: it}
-	value, err := at.find(hostTable.key(name))
+	at := rows.NewCursor(it)
+	value, err := at.Find(codec.HostTable.Key(name))
 	if err := s.db.outcome("host db", err); err != nil || value == nil {
 		return nil, err
 	}
 	value = bytes.Clone(value)
-	if h, has, err := decodeHost(name, value); err == nil && !has {
+	if h, has, err := codec.DecodeHost(name, value); err == nil && !has {
 		return &h, nil
 	}
-	side, err := at.find(sideTable.key(name))
+	side, err := at.Find(codec.HostDetailTable.Key(name))
 	if err := s.db.outcome("host db", err); err != nil {
 		return nil, err
 	}
@@ -161,9 +160,9 @@ func (s *hostStore) load(name string) (*hostdb.Host, error) {
 }
 
 func (s *hostStore) decode(name string, value, side []byte) (hostdb.Host, error) {
-	h, has, err := decodeHost(name, value)
+	h, has, err := codec.DecodeHost(name, value)
 	if err == nil && has {
-		err = decodeSide(&h, side)
+		err = codec.DecodeHostDetail(&h, side)
 	}
 	if err != nil {
 		return hostdb.Host{}, s.db.damaged("the record of host", name, err)
@@ -173,7 +172,7 @@ func (s *hostStore) decode(name string, value, side []byte) (hostdb.Host, error)
 
 func (s *hostStore) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
 	return func(yield func(hostdb.Host, error) bool) {
-		for r, err := range s.db.scan(ctx, &s.view, hostTable, sideTable, "", "") {
+		for r, err := range s.db.scan(ctx, &s.view, codec.HostTable, codec.HostDetailTable, "", "") {
 			var h hostdb.Host
 			if err == nil {
 				h, err = s.decode(r.key, r.value, r.joined)
@@ -191,16 +190,16 @@ func (s *hostStore) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
 
 // check finds every host that cannot be read, and what is kept of a host that is not there.
 func (s *hostStore) check(ctx context.Context, found func(error)) error {
-	return s.db.eachRow(ctx, []table{hostTable, sideTable}, func(now moment, key, value []byte) error {
+	return s.db.eachRow(ctx, []codec.Table{codec.HostTable, codec.HostDetailTable}, func(now rows.Snapshot, key, value []byte) error {
 		name := string(key[1:])
-		other := sideTable
-		if table(key[0]) == sideTable {
-			other = hostTable
+		other := codec.HostDetailTable
+		if codec.Table(key[0]) == codec.HostDetailTable {
+			other = codec.HostTable
 		}
-		beside, err := get(now, other.key(name))
+		beside, err := rows.Get(now, other.Key(name))
 		switch {
 		case err != nil:
-		case other == sideTable:
+		case other == codec.HostDetailTable:
 			if _, err := s.decode(name, value, beside); err != nil {
 				found(err)
 			}
@@ -292,17 +291,17 @@ func (s *hostStore) step(batch *pebble.Batch, name string, next func(*hostdb.Hos
 func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Closer, err error) {
 	v, cached := s.cache.get(name)
 	if !cached {
-		value, err := get(s.db.db, hostTable.key(name))
+		value, err := rows.Get(s.db.db, codec.HostTable.Key(name))
 		if err := s.db.outcome("host db", err); err != nil || value == nil {
 			return nil, v, nil, err
 		}
 		v.value = value
 	}
-	host, has, err := decodeHost(name, v.value)
+	host, has, err := codec.DecodeHost(name, v.value)
 	if err == nil && has {
 		b := v.side
 		if b == nil {
-			b, side, err = s.db.db.Get(sideTable.key(name))
+			b, side, err = s.db.db.Get(codec.HostDetailTable.Key(name))
 			if err != nil && err != pebble.ErrNotFound {
 				return nil, v, nil, s.db.outcome("host db", err)
 			}
@@ -310,7 +309,7 @@ func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Clo
 				v.side = append(make([]byte, 0, len(b)), b...)
 			}
 		}
-		err = lendSide(&host, b)
+		err = codec.BorrowHostDetail(&host, b)
 	}
 	if err != nil {
 		return nil, v, side, s.db.damaged("the record of host", name, err)
@@ -322,41 +321,25 @@ func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Clo
 // times and counters; the side value, which may be half a megabyte, is written only
 // if it has changed.
 func (s *hostStore) put(batch *pebble.Batch, name string, v hostValues, old, h *hostdb.Host) (hostValues, error) {
-	key, sideKey := hostTable.key(name), sideTable.key(name)
+	key, sideKey := codec.HostTable.Key(name), codec.HostDetailTable.Key(name)
 	if h == nil {
 		return hostValues{}, errors.Join(batch.Delete(key, nil), batch.Delete(sideKey, nil))
 	}
-	s.enc = appendHost(s.enc[:0], h)
+	s.enc = codec.AppendHost(s.enc[:0], h)
 	v.value = s.enc
 	err := batch.Set(key, v.value, nil)
 	if old == nil {
 		old = new(hostdb.Host)
 	}
 	switch {
-	case err != nil || sameSide(old, h):
+	case err != nil || codec.SameHostDetail(old, h):
 		return v, err
-	case !hasSideValue(h):
+	case !codec.HasHostDetail(h):
 		v.side = nil
 		return v, batch.Delete(sideKey, nil)
 	}
-	v.side = appendSide(nil, h)
+	v.side = codec.AppendHostDetail(nil, h)
 	return v, batch.Set(sideKey, v.side, nil)
-}
-
-// sameSide reports whether two hosts would have the same side value, or nearly.
-func sameSide(a, b *hostdb.Host) bool {
-	same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
-	return a.Pages == b.Pages && a.Homepage == b.Homepage && math.Float32bits(a.Score) == math.Float32bits(b.Score) &&
-		a.DNSFailures == b.DNSFailures && a.ConnectionFailures == b.ConnectionFailures && a.LastCheck.Equal(b.LastCheck) &&
-		a.Overdue == b.Overdue && a.Counted.Equal(b.Counted) && maps.EqualFunc(a.Fields, b.Fields, same) &&
-		slices.EqualFunc(a.Robots, b.Robots, sameRobots)
-}
-
-// sameRobots reports whether two files would be stored alike, or nearly.
-func sameRobots(a, b hostdb.Robots) bool {
-	return a.Origin == b.Origin && a.Status == b.Status && a.ETag == b.ETag && a.LastModified == b.LastModified &&
-		(a.Body == nil) == (b.Body == nil) && bytes.Equal(a.Body, b.Body) &&
-		a.Fetched.Equal(b.Fetched) && a.Expires.Equal(b.Expires) && a.FailingSince.Equal(b.FailingSince)
 }
 
 // syncSoon makes sure that what was just committed becomes durable soon.

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // TestCrashIsMadeGoodOnce shows that a second crash does not take the time
@@ -74,19 +75,19 @@ func TestRobotsAreWrittenWhenTheyChange(t *testing.T) {
 		}
 		return db.db.Metrics().WAL.BytesIn - before
 	}
-	robots := []hostdb.Robots{{Origin: "http://h", Status: 200, Body: body, Fetched: ms(1)}}
+	robots := []hostdb.Robots{{Origin: "http://h", Status: 200, Body: body, Fetched: millis(1)}}
 	if n := update(func(h *hostdb.Host) { h.Robots = robots }); n < uint64(len(body)) {
 		t.Errorf("new robots.txt: %d bytes written", n)
 	}
-	if n := update(func(h *hostdb.Host) { h.NextFetch = ms(9) }); n > 200 {
+	if n := update(func(h *hostdb.Host) { h.NextFetch = millis(9) }); n > 200 {
 		t.Errorf("a turn wrote %d bytes", n)
 	}
-	want := hostdb.Host{Name: "h", NextFetch: ms(9), Robots: robots}
+	want := hostdb.Host{Name: "h", NextFetch: millis(9), Robots: robots}
 	if h, err := db.Hosts().Get(ctx, "h"); err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("Get: %v, next fetch %v, %d files", err, h.NextFetch, len(h.Robots))
 	}
 	update(func(h *hostdb.Host) { h.Robots = nil })
-	if _, closer, err := db.db.Get(sideTable.key("h")); err == nil {
+	if _, closer, err := db.db.Get(codec.HostDetailTable.Key("h")); err == nil {
 		t.Error("robots.txt files are there that no host has", closer.Close())
 	}
 	update(func(h *hostdb.Host) { h.Robots = robots })
@@ -97,7 +98,7 @@ func TestRobotsAreWrittenWhenTheyChange(t *testing.T) {
 	if _, err := db.Hosts().Get(ctx, "h"); !errors.Is(err, hostdb.ErrNotFound) {
 		t.Errorf("Get of a host that was deleted: %v", err)
 	}
-	if _, closer, err := db.db.Get(sideTable.key("h")); err == nil {
+	if _, closer, err := db.db.Get(codec.HostDetailTable.Key("h")); err == nil {
 		t.Error("robots.txt files are there that no host has", closer.Close())
 	}
 }
@@ -141,3 +142,6 @@ func TestTurnCopiesNoRobots(t *testing.T) {
 		t.Errorf("in the end there is another record, or %v", err)
 	}
 }
+
+// millis returns a time by milliseconds since 1970, as hosts have them.
+func millis(n int64) time.Time { return time.UnixMilli(n).UTC() }

@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // A layerMerge reads what layers have for pages, in order, from one snapshot.
@@ -19,11 +21,11 @@ type layerMerge struct {
 	err    error
 }
 
-func (s *linkStore) merged(layers []layer, from, to string) *layerMerge {
-	m := &layerMerge{base: layers[0].from == 0}
+func (s *linkStore) merged(layers []codec.Layer, from, to string) *layerMerge {
+	m := &layerMerge{base: layers[0].From == 0}
 	for age, l := range layers {
 		o := &pebble.IterOptions{}
-		o.LowerBound, o.UpperBound = l.bounds(from, to)
+		o.LowerBound, o.UpperBound = l.Bounds(from, to)
 		var it *pebble.Iterator
 		if len(m.its) == 0 {
 			it, m.err = s.db.db.NewIter(o)
@@ -35,7 +37,7 @@ func (s *linkStore) merged(layers []layer, from, to string) *layerMerge {
 		}
 		m.its = append(m.its, it)
 		if it.First() {
-			_, page, _ := layerOf(it.Key())
+			_, page, _ := codec.SplitLinkKey(it.Key())
 			m.q = append(m.q, layerHead{it, page, age})
 		} else if m.err = it.Error(); m.err != nil {
 			return m
@@ -91,18 +93,18 @@ type layerReader struct {
 	from, to string
 	size     int // of the next page of rows
 	more     bool
-	page     page
+	page     rows.Page
 	i        int // the next row of it
 	err      error
 }
 
 func (s *linkStore) read(ctx context.Context, from, to string) *layerReader {
-	return &layerReader{s: s, ctx: ctx, from: from, to: to, size: firstPage, more: true}
+	return &layerReader{s: s, ctx: ctx, from: from, to: to, size: rows.FirstPageSize, more: true}
 }
 
 // next is that of a layerMerge.
 func (r *layerReader) next() (page, value []byte, ok bool) {
-	for r.i >= r.page.len() {
+	for r.i >= r.page.Len() {
 		if !r.more {
 			return nil, nil, false
 		}
@@ -110,10 +112,10 @@ func (r *layerReader) next() (page, value []byte, ok bool) {
 			r.more = false
 			return nil, nil, false
 		}
-		r.i, r.size = 0, min(r.size*4, largestPage)
+		r.i, r.size = 0, min(r.size*4, rows.LargestPageSize)
 	}
-	page, value, _ = r.page.row(r.i)
-	if r.i++; r.i == r.page.len() {
+	page, value, _ = r.page.Row(r.i)
+	if r.i++; r.i == r.page.Len() {
 		r.from = string(page) + "\x00" // the least key that is greater
 	}
 	return page, value, true
@@ -124,7 +126,7 @@ func (r *layerReader) fetch() (more bool, err error) {
 		return false, err
 	}
 	defer r.s.db.leave()
-	r.page.reset()
+	r.page.Reset()
 	if r.to != "" && r.from >= r.to {
 		return false, nil
 	}
@@ -139,22 +141,19 @@ func (r *layerReader) fetch() (more bool, err error) {
 		more, err = r.fetchFrom(*list)
 		// All of the list was there if it still is the list: see tidy.
 		if r.s.layers.Load() == list {
-			return more, r.s.db.scanned(err, linkTable, layerTable)
+			return more, r.s.db.scanned(err, codec.LinkTable, codec.LayerTable)
 		}
 	}
 }
 
-func (r *layerReader) fetchFrom(layers []layer) (more bool, err error) {
-	r.page.reset()
+func (r *layerReader) fetchFrom(layers []codec.Layer) (more bool, err error) {
+	r.page.Reset()
 	m := r.s.merged(layers, r.from, r.to)
 	for page, value, ok := m.next(); ok; page, value, ok = m.next() {
-		if more = r.page.len() >= r.size || len(r.page.buf) >= maxPageBytes; more {
+		if more = r.page.Full(r.size); more {
 			break
 		}
-		r.page.buf = append(r.page.buf, byte(linkTable)) // row cuts off a table
-		r.page.add(page)
-		r.page.add(value)
-		r.page.add(nil)
+		r.page.Add(codec.LinkTable, page, value, nil)
 	}
 	return more, m.close()
 }
@@ -201,7 +200,7 @@ func (q layerQueue) second() bool {
 func (q *layerQueue) advance() error {
 	head := &(*q)[0]
 	if head.it.Next() {
-		_, head.page, _ = layerOf(head.it.Key())
+		_, head.page, _ = codec.SplitLinkKey(head.it.Key())
 		heap.Fix(q, 0)
 	} else if err := head.it.Error(); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 func leaseStore(t *testing.T) *DB {
@@ -60,18 +62,18 @@ func TestLeaseLeavesTheRecord(t *testing.T) {
 	first := crawldb.Datum{URL: url, Status: crawldb.Unfetched, FetchTime: dueEpoch, Priority: 2, ETag: `"e"`}
 	put(t, db, url, func(*crawldb.Datum) *crawldb.Datum { return &first })
 	key := crawldb.Key(url)
-	stored := func(t table) []byte {
-		b, _ := get(db.db, t.key(key))
+	stored := func(t codec.Table) []byte {
+		b, _ := rows.Get(db.db, t.Key(key))
 		return b
 	}
-	bare := stored(crawlTable)
+	bare := stored(codec.CrawlTable)
 	if d := got(t, db, url); !reflect.DeepEqual(d, first) {
 		t.Fatalf("%+v", d)
 	}
 	for _, test := range []struct {
 		until time.Time
 		by    string
-	}{{dueEpoch.Add(time.Hour), "s1"}, {dueEpoch.Add(2 * time.Hour), ""}, {time.Time{}, "s2"}, {time.Time{}, ""}, {ms(1), "s3"}} {
+	}{{dueEpoch.Add(time.Hour), "s1"}, {dueEpoch.Add(2 * time.Hour), ""}, {time.Time{}, "s2"}, {time.Time{}, ""}, {millis(1), "s3"}} {
 		put(t, db, url, func(old *crawldb.Datum) *crawldb.Datum {
 			d := *old
 			d.LeasedUntil, d.LeasedBy = test.until, test.by
@@ -82,10 +84,10 @@ func TestLeaseLeavesTheRecord(t *testing.T) {
 		if d := got(t, db, url); !reflect.DeepEqual(d, want) {
 			t.Errorf("%+v, want %+v", d, want)
 		}
-		if b := stored(crawlTable); string(b) != string(bare) {
+		if b := stored(codec.CrawlTable); string(b) != string(bare) {
 			t.Errorf("%v: the record was written anew", test)
 		}
-		if has := stored(leaseTable) != nil; has != (test.by != "" || !test.until.IsZero()) {
+		if has := stored(codec.LeaseTable) != nil; has != (test.by != "" || !test.until.IsZero()) {
 			t.Errorf("%v: there is a lease: %t", test, has)
 		}
 	}
@@ -98,7 +100,7 @@ func TestLeaseLeavesTheRecord(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	put(t, db, url, func(*crawldb.Datum) *crawldb.Datum { return nil })
-	if stored(crawlTable) != nil || stored(leaseTable) != nil {
+	if stored(codec.CrawlTable) != nil || stored(codec.LeaseTable) != nil {
 		t.Error("something is left of a record that was deleted")
 	}
 	if err := db.CheckIndex(t.Context()); err != nil {
@@ -118,7 +120,7 @@ func TestLeaseInAnOldRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := crawldb.Key(url)
-	if err := errors.Join(db.db.Set(crawlTable.key(key), enc, nil), db.db.Delete(leaseTable.key(key), nil)); err != nil {
+	if err := errors.Join(db.db.Set(codec.CrawlTable.Key(key), enc, nil), db.db.Delete(codec.LeaseTable.Key(key), nil)); err != nil {
 		t.Fatal(err)
 	}
 	// No selection is to overlook it, so it goes into the table with the index.
@@ -177,7 +179,7 @@ func TestLeasesOutliveTheHandle(t *testing.T) {
 }
 
 func TestCheckIndexFindsLeases(t *testing.T) {
-	lease := appendLease(nil, &crawldb.Datum{LeasedBy: "s1"})
+	lease := codec.AppendLease(nil, &crawldb.Datum{LeasedBy: "s1"})
 	for _, test := range []struct {
 		name, url string
 		value     []byte
@@ -190,7 +192,7 @@ func TestCheckIndexFindsLeases(t *testing.T) {
 		put(t, db, "http://a.example/1", func(*crawldb.Datum) *crawldb.Datum {
 			return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch}
 		})
-		if err := db.db.Set(leaseTable.key(crawldb.Key(test.url)), test.value, pebble.NoSync); err != nil {
+		if err := db.db.Set(codec.LeaseTable.Key(crawldb.Key(test.url)), test.value, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.CheckIndex(t.Context()); !errors.Is(err, ErrDamaged) {
@@ -201,15 +203,15 @@ func TestCheckIndexFindsLeases(t *testing.T) {
 
 func FuzzLease(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(appendLease(nil, &crawldb.Datum{LeasedUntil: dueEpoch, LeasedBy: "s"}))
-	f.Add(appendLease(nil, &crawldb.Datum{LeasedUntil: dueEpoch}))
-	f.Add(appendLease(nil, &crawldb.Datum{LeasedBy: "20240601120000"}))
+	f.Add(codec.AppendLease(nil, &crawldb.Datum{LeasedUntil: dueEpoch, LeasedBy: "s"}))
+	f.Add(codec.AppendLease(nil, &crawldb.Datum{LeasedUntil: dueEpoch}))
+	f.Add(codec.AppendLease(nil, &crawldb.Datum{LeasedBy: "20240601120000"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var d, again crawldb.Datum
-		if takeLease(&d, b) != nil {
+		if codec.DecodeLease(&d, b) != nil {
 			return
 		}
-		if err := takeLease(&again, appendLease(nil, &d)); err != nil || !reflect.DeepEqual(d, again) {
+		if err := codec.DecodeLease(&again, codec.AppendLease(nil, &d)); err != nil || !reflect.DeepEqual(d, again) {
 			t.Errorf("%+v, %+v, %v", d, again, err)
 		}
 	})

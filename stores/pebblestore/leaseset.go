@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // A leaseSet knows which records have a lease, and until when, without reading anything:
@@ -183,7 +185,7 @@ func (s *crawlStore) readLeases(ctx context.Context) error {
 		return nil
 	}
 	ends, rows := map[leaseID]leaseEnd{}, 0
-	err := s.rows(ctx, s.db.db, leaseTable, func(key, value []byte) error {
+	err := s.rows(ctx, s.db.db, codec.LeaseTable, func(key, value []byte) error {
 		if rows++; rows > l.most {
 			ends = nil
 			return nil
@@ -207,19 +209,13 @@ func (s *crawlStore) readLeases(ctx context.Context) error {
 	return nil
 }
 
-// leaseEndOf decodes the end of a lease that appendLease wrote.
+// leaseEndOf decodes the end of an encoded lease.
 func leaseEndOf(b []byte) (ms int64, err error) {
-	if len(b) < 2 || b[0] == 0 || b[0]&^leaseAll != 0 {
-		return 0, errLease
+	ms, ends, err := codec.DecodeLeaseEnd(b)
+	if err == nil && !ends {
+		ms = noEnd
 	}
-	if b[0]&leaseUntil == 0 {
-		return noEnd, nil
-	}
-	ms, n := binary.Varint(b[1:])
-	if n <= 0 {
-		return 0, errLease
-	}
-	return ms, nil
+	return ms, err
 }
 
 // A leaseView answers for the entries that an iterator of the index visits.
@@ -227,7 +223,7 @@ type leaseView struct {
 	s    *crawlStore
 	it   *pebble.Iterator
 	asks bool // look into the table, with at
-	at   beside
+	at   rows.Joined
 	key  []byte // the last key checked, with the byte of some table
 }
 
@@ -235,7 +231,7 @@ func (v *leaseView) close() error {
 	if !v.asks {
 		return nil
 	}
-	return v.at.close()
+	return v.at.Close()
 }
 
 // find returns the end of a record's lease, and whether there is one.
@@ -244,16 +240,16 @@ func (v *leaseView) find(key []byte) (end int64, leased bool, err error) {
 		if end, leased, known := v.s.leases.find(key); known {
 			return end, leased, nil
 		}
-		if v.at, err = besideOf(v.it, leaseTable); err != nil {
+		if v.at, err = rows.Join(v.it, codec.LeaseTable); err != nil {
 			return 0, false, v.s.db.outcome("due index", err)
 		}
 		v.asks = true
 	}
 	if len(v.key) > 0 && bytes.Compare(key, v.key[1:]) < 0 {
-		v.at.at.started = false // a key of the next level or hour: start again
+		v.at.Restart() // a key of the next level or hour: start again
 	}
-	v.key = append(append(v.key[:0], byte(leaseTable)), key...)
-	value, err := v.at.find(v.key)
+	v.key = append(append(v.key[:0], byte(codec.LeaseTable)), key...)
+	value, err := v.at.Find(v.key)
 	if err == nil && value != nil {
 		if end, err = leaseEndOf(value); err != nil {
 			return 0, false, v.s.db.damaged("the lease of", crawldb.URLOf(string(key)), err)

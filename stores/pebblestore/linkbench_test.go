@@ -9,6 +9,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // What do many layers cost those who read? Each has a third of 300,000 pages, with two links.
@@ -68,7 +69,7 @@ func BenchmarkInlinksOfAPage(b *testing.B) {
 			for b.Loop() {
 				// It is not made to be what the others have become.
 				var failed error
-				t := tables{of: "layers-", fresh: true, rows: db.links.joined(b.Context(), list, layer{0, 1000 + uint32(b.N)}, &failed), err: &failed}
+				t := tables{of: "layers-", fresh: true, rows: db.links.joined(b.Context(), list, codec.Layer{From: 0, To: 1000 + uint32(b.N)}, &failed), err: &failed}
 				for table := range t.rows {
 					if err := db.writeTable(b.TempDir()+"/table", false, true, func(w *sstable.Writer) error { return writeRows(w, table, true) }); err != nil {
 						b.Fatal(err)

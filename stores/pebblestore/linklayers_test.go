@@ -22,27 +22,28 @@ import (
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 func TestLayerKeys(t *testing.T) {
-	layers := []layer{{0, 0}, {1, 1}, {1, 0xff}, {0xffff_fffe, 0xffff_ffff}, {0, 0xffff_ffff}, {0xffff_ffff, 0xffff_ffff}}
+	layers := []codec.Layer{{From: 0, To: 0}, {From: 1, To: 1}, {From: 1, To: 0xff}, {From: 0xffff_fffe, To: 0xffff_ffff}, {From: 0, To: 0xffff_ffff}, {From: 0xffff_ffff, To: 0xffff_ffff}}
 	for _, l := range layers {
-		key := l.appendKey(nil, "page")
-		got, page, ok := layerOf(key)
+		key := l.AppendKey(nil, "page")
+		got, page, ok := codec.SplitLinkKey(key)
 		if !ok || got != l || string(page) != "page" {
 			t.Errorf("%+v reads as %+v, %q, %t", l, got, page, ok)
 		}
-		if end := l.end(); bytes.Compare(key, end) >= 0 {
+		if end := l.End(); bytes.Compare(key, end) >= 0 {
 			t.Errorf("%+v ends at %q", l, end)
 		}
 		for _, other := range layers {
-			if k := other.appendKey(nil, ""); other != l && bytes.Compare(l.appendKey(nil, ""), k) <= 0 && bytes.Compare(k, l.end()) < 0 {
+			if k := other.AppendKey(nil, ""); other != l && bytes.Compare(l.AppendKey(nil, ""), k) <= 0 && bytes.Compare(k, l.End()) < 0 {
 				t.Errorf("%+v lies within %+v", other, l)
 			}
 		}
 	}
 	for _, key := range []string{"", "c\x00\x00\x00\x01\x00\x00\x00\x01a", "i", "i\x00\x00\x00\x01\x00\x00\x00", "i\x00\x00\x00\x00\x00\x00\x00\x00a", "i\x00\x00\x00\x01\x00\x00\x00\x02a"} {
-		if l, _, ok := layerOf([]byte(key)); ok {
+		if l, _, ok := codec.SplitLinkKey([]byte(key)); ok {
 			t.Errorf("%q reads as %+v", key, l)
 		}
 	}
@@ -86,15 +87,15 @@ func alone(db *DB, do func()) {
 }
 
 // rowsIn counts the rows of each layer that there are, read or not.
-func rowsIn(t *testing.T, db *DB) map[layer]int {
+func rowsIn(t *testing.T, db *DB) map[codec.Layer]int {
 	t.Helper()
-	it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(layerTable)}, UpperBound: []byte{byte(linkTable) + 1}})
+	it, err := db.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(codec.LayerTable)}, UpperBound: []byte{byte(codec.LinkTable) + 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[layer]int{}
+	rows := map[codec.Layer]int{}
 	for ok := it.First(); ok; ok = it.Next() {
-		l, _, ok := layerOf(it.Key())
+		l, _, ok := codec.SplitLinkKey(it.Key())
 		if !ok {
 			t.Errorf("a key %q", it.Key())
 		}
@@ -147,7 +148,7 @@ func TestLayersAreJoined(t *testing.T) {
 		}
 	}
 	for i, l := range list {
-		if i > 0 && l.from != list[i-1].to+1 || i == 0 && l.from != 0 {
+		if i > 0 && l.From != list[i-1].To+1 || i == 0 && l.From != 0 {
 			t.Errorf("%+v is not whole", list)
 		}
 	}
@@ -168,7 +169,7 @@ func TestLayersAreJoined(t *testing.T) {
 	if got := linksOf(t, db.Links()); !reflect.DeepEqual(got, want) {
 		t.Errorf("compacted\n%v\nand not\n%v", got, want)
 	}
-	if rows := rowsIn(t, db); len(rows) != 1 || rows[layer{0, list[len(list)-1].to}] != 60 {
+	if rows := rowsIn(t, db); len(rows) != 1 || rows[codec.Layer{From: 0, To: list[len(list)-1].To}] != 60 {
 		t.Errorf("compacted there are rows of %v", rows)
 	}
 	if err := db.Close(); err != nil {
@@ -367,7 +368,7 @@ func TestRemaindersAreDeleted(t *testing.T) {
 		want := linksOf(t, db.Links())
 		list := *db.links.layers.Load()
 		some := list[first:4]
-		to := layer{some[0].from, some[len(some)-1].to}
+		to := codec.Layer{From: some[0].From, To: some[len(some)-1].To}
 		var failed error
 		if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", rows: db.links.joined(t.Context(), some, to, &failed), err: &failed}); err != nil {
 			t.Fatal(err)
@@ -417,8 +418,8 @@ func TestUnreadableLinksAreNotJoined(t *testing.T) {
 		}
 		joined(db)
 		if n == 1 {
-			bad := layer{1, 1}.appendKey(nil, crawldb.Key("http://h1.example/30"))
-			if err := db.db.Set(bad, []byte{badLinks}, pebble.Sync); err != nil {
+			bad := codec.Layer{From: 1, To: 1}.AppendKey(nil, crawldb.Key("http://h1.example/30"))
+			if err := db.db.Set(bad, []byte{codec.BadLinks}, pebble.Sync); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -439,7 +440,7 @@ func TestUnreadableLinksAreNotJoined(t *testing.T) {
 	if n := db.db.Metrics().Levels[0].TablesCount; n > 0 {
 		t.Errorf("Compact has left %d tables in level 0: the rest can be compacted", n)
 	}
-	if rows := rowsIn(t, db); rows[layer{1, 1}] != 60 {
+	if rows := rowsIn(t, db); rows[codec.Layer{From: 1, To: 1}] != 60 {
 		t.Errorf("rows of %v", rows)
 	}
 	if err := db.Close(); err != nil {
@@ -467,7 +468,7 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 	}
 	var damaged []string
 	for _, file := range files {
-		if l, _, ok := layerOf(file.Smallest.UserKey); ok && (l.to == 1 || l.to == 3) {
+		if l, _, ok := codec.SplitLinkKey(file.Smallest.UserKey); ok && (l.To == 1 || l.To == 3) {
 			damaged = append(damaged, filepath.Join(db.path, sstName(uint64(file.FileNum))))
 		}
 	}
@@ -545,13 +546,13 @@ func TestLayersHaveFilesOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := map[layer]bool{}
+		seen := map[codec.Layer]bool{}
 		for _, file := range files {
 			first, last := file.Smallest.UserKey, file.Largest.UserKey
-			a, _, ok := layerOf(first)
-			if b, _, _ := layerOf(last); ok && a == b {
+			a, _, ok := codec.SplitLinkKey(first)
+			if b, _, _ := codec.SplitLinkKey(last); ok && a == b {
 				seen[a] = true
-			} else if first[0] <= byte(layerTable) && last[0] >= byte(layerTable) {
+			} else if first[0] <= byte(codec.LayerTable) && last[0] >= byte(codec.LayerTable) {
 				t.Errorf("a file from %q to %q", first, last)
 			}
 		}
@@ -629,7 +630,7 @@ func TestLayersOnAFullDisk(t *testing.T) {
 		t.Errorf("%v\nand not\n%v", got, want)
 	}
 	list := *db.links.layers.Load()
-	some, to := list[:len(list)-1], layer{0, list[len(list)-2].to}
+	some, to := list[:len(list)-1], codec.Layer{From: 0, To: list[len(list)-2].To}
 	var failed error
 	if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", fresh: true, rows: db.links.joined(t.Context(), some, to, &failed), err: &failed}); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 var _ linkdb.Store = (*linkStore)(nil)
@@ -25,13 +26,13 @@ type linkStore struct {
 	// least is the constant linkLeast, and most is mostLayers, except in tests.
 	least, most int
 
-	layers  atomic.Pointer[[]layer] // nil until somebody asks
-	listing sync.Mutex              // while layers changes
-	joining chan struct{}           // has whoever joins layers
-	old     []layer                 // remainders, for whoever joins layers
-	remains atomic.Bool             // there are some
-	enough  int                     // layers that are not worth trying to join
-	listed  func()                  // called in tests by who is about to read layers
+	layers  atomic.Pointer[[]codec.Layer] // nil until somebody asks
+	listing sync.Mutex                    // while layers changes
+	joining chan struct{}                 // has whoever joins layers
+	old     []codec.Layer                 // remainders, for whoever joins layers
+	remains atomic.Bool                   // there are some
+	enough  int                           // layers that are not worth trying to join
+	listed  func()                        // called in tests by who is about to read layers
 }
 
 // linkLeast is how many bytes of URLs and anchors make a table: see UpdateAll. Less is
@@ -59,7 +60,7 @@ func (s *linkStore) get(ctx context.Context, url string) ([]linkdb.Inlink, error
 }
 
 func (s *linkStore) decode(url string, value []byte) ([]linkdb.Inlink, error) {
-	links, err := decodeInlinks(url, value)
+	links, err := codec.DecodeInlinks(url, value)
 	if err != nil {
 		return nil, s.db.damaged("the inlinks of", url, err)
 	}
@@ -128,7 +129,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 		for more := true; more && yield(rows.key, rows.value); more = rows.next() {
 		}
 	}
-	t := tables{of: "links-", size: lookEvery, filtered: l.filtered(), fresh: fresh, err: &rows.err}
+	t := tables{of: "links-", size: lookEvery, filtered: filtered(l), fresh: fresh, err: &rows.err}
 	t.rows = func(yield func(iter.Seq2[[]byte, []byte]) bool) { yield(table) }
 	return s.db.ingest(ctx, &s.view, t)
 }
@@ -137,7 +138,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 // at least enough.
 func sizeOfEntries(entries []linkdb.Entry, enough int) (size int) {
 	for _, e := range entries {
-		if size += len(e.URL) + sizeOf(e.Inlinks); size >= enough {
+		if size += len(e.URL) + codec.TextSize(e.Inlinks); size >= enough {
 			break
 		}
 	}
@@ -169,10 +170,10 @@ type linkRows struct {
 	ctx     context.Context
 	entries []linkdb.Entry
 	limit   int
-	layer   layer
+	layer   codec.Layer
 	n       int // entries that were passed
 	keys    crawldb.Keys
-	body    []byte
+	encoder codec.LinkEncoder
 	// The current row, the key of the one before, and the reason why there are no more.
 	key, value, last []byte
 	err              error
@@ -191,14 +192,14 @@ func (r *linkRows) next() bool {
 		}
 		e := &r.entries[r.n]
 		r.n++
-		r.key, r.last = r.keys.AppendKey(r.layer.appendKey(r.last[:0], ""), e.URL), r.key
+		r.key, r.last = r.keys.AppendKey(r.layer.AppendKey(r.last[:0], ""), e.URL), r.key
 		if bytes.Compare(r.last, r.key) >= 0 {
 			r.err = fmt.Errorf("%q after %q: %w", e.URL, r.entries[r.n-2].URL, linkdb.ErrOrder)
 			return false
 		}
 		if len(e.Inlinks) == 0 {
 			// It only limits the existing links, if any.
-			_, page, _ := layerOf(r.key)
+			_, page, _ := codec.SplitLinkKey(r.key)
 			stored, err := r.s.value(string(page))
 			if r.err = err; err != nil {
 				return false
@@ -212,13 +213,7 @@ func (r *linkRows) next() bool {
 		if r.limit > 0 && len(links) > r.limit {
 			links = linkdb.Union(nil, links, r.limit)
 		}
-		run := runOf(r.body, e.URL, links, r.limit)
-		if run.count < len(links) {
-			// Which links there is no room for must not depend on how they are given.
-			run = runOf(run.body, e.URL, linkdb.Union(nil, links, 0), r.limit)
-		}
-		r.body = run.body
-		r.value = appendRun(append(r.value[:0], linkVersion), run)
+		r.value = r.encoder.Encode(e.URL, links, r.limit)
 		return true
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // tidy joins layers in the background, if there are many, and deletes remainders. The caller
@@ -24,7 +25,7 @@ func (s *linkStore) tidy(ctx context.Context) {
 		defer stop()
 		err := s.dropOld(ctx)
 		for err == nil {
-			var some []layer
+			var some []codec.Layer
 			if some, err = s.worthJoining(); err != nil || len(some) == 0 {
 				break
 			}
@@ -41,7 +42,7 @@ func (s *linkStore) tidy(ctx context.Context) {
 }
 
 // worthJoining returns the layers to be joined. joining must be held.
-func (s *linkStore) worthJoining() ([]layer, error) {
+func (s *linkStore) worthJoining() ([]codec.Layer, error) {
 	list := *s.layers.Load()
 	closed := list[:len(list)-1]
 	if len(closed) <= max(s.most, s.enough) {
@@ -62,8 +63,8 @@ func (s *linkStore) worthJoining() ([]layer, error) {
 }
 
 // sizeOf returns about how many bytes a layer takes.
-func (s *linkStore) sizeOf(l layer) (uint64, error) {
-	size, err := s.db.db.EstimateDiskUsage(l.appendKey(nil, ""), l.end())
+func (s *linkStore) sizeOf(l codec.Layer) (uint64, error) {
+	size, err := s.db.db.EstimateDiskUsage(l.AppendKey(nil, ""), l.End())
 	return size, s.db.outcome("link db", err)
 }
 
@@ -82,7 +83,7 @@ func (s *linkStore) hasRoom(more uint64) error {
 
 // join makes one of layers that nobody writes to. joining must be held, and the engine not
 // be closed before it returns.
-func (s *linkStore) join(ctx context.Context, some []layer) error {
+func (s *linkStore) join(ctx context.Context, some []codec.Layer) error {
 	all := uint64(0)
 	for _, l := range some {
 		size, err := s.sizeOf(l)
@@ -94,9 +95,9 @@ func (s *linkStore) join(ctx context.Context, some []layer) error {
 	if err := s.hasRoom(all); err != nil {
 		return err
 	}
-	to := layer{some[0].from, some[len(some)-1].to}
+	to := codec.Layer{From: some[0].From, To: some[len(some)-1].To}
 	var failed error
-	t := tables{of: "layers-", size: lookEvery, filtered: to.filtered(), fresh: true, aside: true, rows: s.joined(ctx, some, to, &failed), err: &failed}
+	t := tables{of: "layers-", size: lookEvery, filtered: filtered(to), fresh: true, aside: true, rows: s.joined(ctx, some, to, &failed), err: &failed}
 	if err := s.db.ingest(ctx, &s.view, t); err != nil {
 		return err
 	}
@@ -108,21 +109,21 @@ func (s *linkStore) join(ctx context.Context, some []layer) error {
 
 // filtered reports whether tables of the layer need a filter: most pages that are asked for are
 // in the oldest, if in any.
-func (l layer) filtered() bool { return l.from > 0 }
+func filtered(l codec.Layer) bool { return l.From > 0 }
 
 // joined yields the tables of a layer that is made of others. Nobody writes to these, so each table
 // is from another moment, and files that have become obsolete meanwhile are not kept.
-func (s *linkStore) joined(ctx context.Context, some []layer, to layer, failed *error) iter.Seq[iter.Seq2[[]byte, []byte]] {
+func (s *linkStore) joined(ctx context.Context, some []codec.Layer, to codec.Layer, failed *error) iter.Seq[iter.Seq2[[]byte, []byte]] {
 	return func(yield func(iter.Seq2[[]byte, []byte]) bool) {
-		key := to.appendKey(nil, "")
+		key := to.AppendKey(nil, "")
 		prefix := len(key)
 		for from, more := "", true; more && *failed == nil; {
 			m := s.merged(some, from, "")
 			page, value, ok := m.next()
 			table := func(yield func(key, value []byte) bool) {
 				for size, n := 0, 0; ok && size < joinedTable; page, value, ok = m.next() {
-					if m.sum.sum.bad { // it would become what nobody can read
-						*failed = s.db.damaged("the inlinks of", m.sum.sum.url(), errInlinks)
+					if m.sum.sum.Bad() { // it would become what nobody can read
+						*failed = s.db.damaged("the inlinks of", m.sum.sum.URL(), codec.ErrInlinks)
 						return
 					}
 					if n++; n%checkEvery == 0 {
@@ -155,7 +156,7 @@ func (s *linkStore) dropOld(ctx context.Context) error {
 	}
 	t := tables{of: "layers-", size: 0}
 	for _, l := range s.old {
-		t.cleared = append(t.cleared, pebble.KeyRange{Start: l.appendKey(nil, ""), End: l.end()})
+		t.cleared = append(t.cleared, pebble.KeyRange{Start: l.AppendKey(nil, ""), End: l.End()})
 	}
 	if err := s.db.ingest(ctx, &s.view, t); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (s *linkStore) compact(ctx context.Context) error {
 
 // close ends the newest layer if it is not alone and not empty, and returns those that nobody
 // writes to any more. The turn must be held.
-func (s *linkStore) close() ([]layer, error) {
+func (s *linkStore) close() ([]codec.Layer, error) {
 	list, err := s.list()
 	if err != nil || len(*list) == 1 {
 		return nil, err
@@ -202,8 +203,8 @@ func (s *linkStore) close() ([]layer, error) {
 	if err := s.db.outcome("link db", err); err != nil {
 		return nil, err
 	}
-	if some && l.to < math.MaxUint32 {
-		s.replace(nil, layer{l.to + 1, l.to + 1})
+	if some && l.To < math.MaxUint32 {
+		s.replace(nil, codec.Layer{From: l.To + 1, To: l.To + 1})
 	}
 	layers := *s.layers.Load()
 	return layers[:len(layers)-1], nil

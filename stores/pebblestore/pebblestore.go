@@ -20,6 +20,7 @@ import (
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 var (
@@ -143,7 +144,7 @@ type DB struct {
 	// cacheSize is the size of the engine's cache.
 	cacheSize int64
 	readOnly  bool
-	layered   atomic.Bool // there may be rows in layerTable
+	layered   atomic.Bool // there may be rows in LayerTable
 	options   *pebble.Options
 	ingests   sync.WaitGroup // of tables, and tidy; after a failure they wait for release
 	tidying   sync.Mutex     // held by tidy until it is done
@@ -242,7 +243,7 @@ func openClaimed(home *home, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), joining: make(chan struct{}, 1), least: linkLeast, most: mostLayers}
-	some, err := d.has(layerTable)
+	some, err := d.has(codec.LayerTable)
 	d.layered.Store(some || err != nil) // whoever reads them will say what is wrong
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1), lag: cmp.Or(o.lag, lag)}
 	if o.ReadOnly {
@@ -495,10 +496,12 @@ func (d *DB) failed() error {
 }
 
 // outcome turns an error of the engine into what the call returns.
-func (d *DB) outcome(what string, err error) error { return d.outcomeOf(what, err, allTables) }
+func (d *DB) outcome(what string, err error) error { return d.outcomeOf(what, err, codec.AllTables) }
 
 // scanned is outcome for a scan of some tables.
-func (d *DB) scanned(err error, some ...table) error { return d.outcomeOf("scan", err, string(some)) }
+func (d *DB) scanned(err error, some ...codec.Table) error {
+	return d.outcomeOf("scan", err, string(some))
+}
 
 func (d *DB) outcomeOf(what string, err error, tables string) error {
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // idle waits until the engine has nothing left to do in the background.
@@ -93,7 +94,7 @@ func BenchmarkRounds(b *testing.B) {
 				}
 				say("scan: %v a record", (cpu()-start)/time.Duration(n))
 			}
-			for _, t := range []table{crawlTable, readyTable, wheelTable} {
+			for _, t := range []codec.Table{codec.CrawlTable, codec.ReadyTable, codec.WheelTable} {
 				say("table %c: %.1f bytes a URL", t, disk(b, db, t, t+1)/float64(w.n))
 			}
 			say("disk: %.1f bytes a URL", disk(b, db, 0, 0xff)/float64(w.n))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // copyLinks copies the link db: for each page, what all layers have, remainders included.
@@ -53,7 +54,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 				i++
 				continue
 			}
-			links, err := decodeInlinks(e.URL, h.value)
+			links, err := codec.DecodeInlinks(e.URL, h.value)
 			if err == nil && crawldb.Key(e.URL) != page {
 				err = errKey
 			}
@@ -75,7 +76,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 			continue
 		}
 		if several {
-			if e.Inlinks, err = decodeInlinks(e.URL, value); err != nil {
+			if e.Inlinks, err = codec.DecodeInlinks(e.URL, value); err != nil {
 				lost(err)
 				continue
 			}
@@ -92,22 +93,22 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 }
 
 // findLayers returns the layers that anything is left of, the oldest first.
-func (s *salvage) findLayers(ctx context.Context, in *sources) ([]layer, error) {
-	layers := []layer{{}}
-	upper := []byte{byte(layerTable) + 1}
-	for lower := []byte{byte(layerTable)}; ; {
+func (s *salvage) findLayers(ctx context.Context, in *sources) ([]codec.Layer, error) {
+	layers := []codec.Layer{{}}
+	upper := []byte{byte(codec.LayerTable) + 1}
+	for lower := []byte{byte(codec.LayerTable)}; ; {
 		var first []byte
 		err := in.between(ctx, lower, upper, func(key, _ []byte) error {
 			first = bytes.Clone(key)
 			return errEnough
 		})
 		if first == nil || !errors.Is(err, errEnough) {
-			slices.SortFunc(layers, layer.compare)
+			slices.SortFunc(layers, codec.Layer.Compare)
 			return layers, err
 		}
-		l, _, known := layerOf(first)
+		l, _, known := codec.SplitLinkKey(first)
 		if lower = append(first, 0); known {
-			layers, lower = append(layers, l), l.end()
+			layers, lower = append(layers, l), l.End()
 		} else {
 			s.lost(Loss{What: "link db", URL: crawldb.URLOf(string(first[1:])), Offset: -1, Block: -1, Err: errLayer})
 		}
@@ -123,11 +124,11 @@ type salvagedLayer struct {
 	err   error // why there is no more
 }
 
-func (s *salvage) openLayer(ctx context.Context, in *sources, l layer) *salvagedLayer {
+func (s *salvage) openLayer(ctx context.Context, in *sources, l codec.Layer) *salvagedLayer {
 	h := &salvagedLayer{}
 	h.next, h.stop = iter.Pull2(func(yield func(string, []byte) bool) {
-		err := in.between(ctx, l.appendKey(nil, ""), l.end(), func(key, value []byte) error {
-			if _, page, _ := layerOf(key); !yield(string(page), value) {
+		err := in.between(ctx, l.AppendKey(nil, ""), l.End(), func(key, value []byte) error {
+			if _, page, _ := codec.SplitLinkKey(key); !yield(string(page), value) {
 				return errEnough
 			}
 			return nil

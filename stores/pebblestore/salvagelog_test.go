@@ -7,6 +7,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // betweenFlushAndIngest is the copy of a store whose host "h" was changed, in the log only,
@@ -46,7 +47,7 @@ func betweenFlushAndIngest(t *testing.T) (dir string) {
 	must(db.Hosts().Update(ctx, "h", func(*hostdb.Host) (*hostdb.Host, error) { return &hostdb.Host{Homepage: "http://h/"}, nil }))
 	db.unflushed.Store(false)
 	load(1)
-	must(db.db.Compact(ctx, []byte{byte(crawlTable)}, []byte{byte(crawlTable) + 1}, false))
+	must(db.db.Compact(ctx, []byte{byte(codec.CrawlTable)}, []byte{byte(codec.CrawlTable) + 1}, false))
 	must(db.Crawl().Sync(ctx))
 	dir = filepath.Join(t.TempDir(), "copy")
 	must(db.CopyKilled(dir))

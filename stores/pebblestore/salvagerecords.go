@@ -9,6 +9,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // salvageBatch is how many records are written at a time, salvageLinks how many bytes of
@@ -29,7 +30,7 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 		marks = map[string]string{}
 		return s.db.Crawl().Update(ctx, crawldb.Batch{Marks: func() map[string]string { return all }})
 	}
-	err := in.run(ctx, markTable, func(job string, value []byte) error {
+	err := in.run(ctx, codec.MarkTable, func(job string, value []byte) error {
 		cursor := string(value)
 		for _, prefix := range []string{"update/", "rank/", segment.RoundJob("")} {
 			name, ok := strings.CutPrefix(job, prefix)
@@ -80,7 +81,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 	}
 	var failed error
 	next, stop := iter.Pull(func(yield func(lease) bool) {
-		failed = in.beside().run(ctx, leaseTable, func(key string, value []byte) error {
+		failed = in.beside().run(ctx, codec.LeaseTable, func(key string, value []byte) error {
 			if !yield(lease{key, value}) {
 				return errEnough
 			}
@@ -89,7 +90,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 	})
 	defer stop()
 	l, some := next()
-	err := in.run(ctx, crawlTable, func(key string, value []byte) error {
+	err := in.run(ctx, codec.CrawlTable, func(key string, value []byte) error {
 		d := crawldb.Datum{URL: crawldb.URLOf(key)}
 		err := d.UnmarshalBinary(value)
 		if err == nil && crawldb.Key(d.URL) != key {
@@ -99,7 +100,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 			l, some = next()
 		}
 		if err == nil && some && l.key == key {
-			err = takeLease(&d, l.value)
+			err = codec.DecodeLease(&d, l.value)
 		}
 		if err != nil {
 			s.lost(Loss{What: "crawl db", URL: d.URL, Offset: -1, Block: -1, Err: err})
@@ -131,8 +132,8 @@ var errEnough = errors.New("enough")
 // copyHosts copies the host db. A host that has lost its robots.txt files or statistics
 // is kept without them.
 func (s *salvage) copyHosts(ctx context.Context, in *sources) error {
-	err := in.run(ctx, hostTable, func(name string, value []byte) error {
-		h, _, err := decodeHost(name, value)
+	err := in.run(ctx, codec.HostTable, func(name string, value []byte) error {
+		h, _, err := codec.DecodeHost(name, value)
 		if err != nil {
 			s.lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
 			return nil
@@ -143,13 +144,13 @@ func (s *salvage) copyHosts(ctx context.Context, in *sources) error {
 	if err != nil {
 		return err
 	}
-	return in.run(ctx, sideTable, func(name string, value []byte) error {
+	return in.run(ctx, codec.HostDetailTable, func(name string, value []byte) error {
 		return s.db.Hosts().Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 			if old == nil {
 				return nil, nil
 			}
 			h := *old
-			if err := decodeSide(&h, value); err != nil {
+			if err := codec.DecodeHostDetail(&h, value); err != nil {
 				s.lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
 				return old, nil
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // sources are the tables and logs of a database, each read on its own.
@@ -52,7 +53,7 @@ func (in *sources) close() {
 	}
 }
 
-// beside returns the same sources, to be read concurrently.
+// Joined returns the same sources, to be read concurrently.
 func (in *sources) beside() *sources {
 	b := &sources{s: in.s, logged: in.logged}
 	for _, src := range in.tables {
@@ -70,7 +71,7 @@ type live struct {
 
 // has reports whether a table with these keys and sequence numbers may be the one. The
 // manifest counts deletions of ranges, too, and numbers of entries that were left out. A
-// table of one number may have been ingested, and has its own then.
+// Table of one number may have been ingested, and has its own then.
 func (l live) has(is live) bool {
 	if l.first == nil || is.first == nil {
 		return true
@@ -343,15 +344,15 @@ func blockEnd(b []byte) int {
 }
 
 // tableName returns the kind of data that is lost with a table.
-func tableName(t table) string {
+func tableName(t codec.Table) string {
 	switch t {
-	case crawlTable:
+	case codec.CrawlTable:
 		return "crawl db"
-	case leaseTable:
+	case codec.LeaseTable:
 		return "leases"
-	case linkTable, layerTable:
+	case codec.LinkTable, codec.LayerTable:
 		return "link db"
-	case markTable:
+	case codec.MarkTable:
 		return "marks"
 	}
 	return "host db"
@@ -405,7 +406,7 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 		return
 	}
 	src.told[b.at] = true
-	for _, t := range [...]table{crawlTable, leaseTable, hostTable, layerTable, linkTable, markTable, sideTable} {
+	for _, t := range [...]codec.Table{codec.CrawlTable, codec.LeaseTable, codec.HostTable, codec.LayerTable, codec.LinkTable, codec.MarkTable, codec.HostDetailTable} {
 		lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
 		if bytes.Compare(b.last, lower) < 0 || bytes.Compare(b.after, upper) >= 0 {
 			continue
@@ -417,7 +418,7 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 		if bytes.Compare(b.last, upper) < 0 {
 			l.To = string(b.last[1:])
 		}
-		if t == layerTable {
+		if t == codec.LayerTable {
 			l.After, l.To = pagesOf(b.after, b.last)
 		}
 		in.s.lostBy(l, err)
@@ -427,8 +428,8 @@ func (in *sources) lostBlock(src *source, b tableBlock, err error) {
 // pagesOf returns between which pages links are lost with a block of layers: all, if it has
 // rows of several.
 func pagesOf(after, last []byte) (from, to string) {
-	a, first, _ := layerOf(after)
-	b, end, _ := layerOf(last)
+	a, first, _ := codec.SplitLinkKey(after)
+	b, end, _ := codec.SplitLinkKey(last)
 	if a == b {
 		from, to = string(first), string(end)
 	}
@@ -437,7 +438,7 @@ func pagesOf(after, last []byte) (from, to string) {
 
 // run calls f with the newest version of each key of a table, in order; for sums,
 // with everything added up.
-func (in *sources) run(ctx context.Context, t table, f func(key string, value []byte) error) error {
+func (in *sources) run(ctx context.Context, t codec.Table, f func(key string, value []byte) error) error {
 	return in.between(ctx, []byte{byte(t)}, []byte{byte(t) + 1}, func(key, value []byte) error { return f(string(key[1:]), value) })
 }
 
@@ -506,8 +507,9 @@ func (v *version) addOlder(old version) {
 	if v.more = old.more; old.deleted {
 		return
 	}
-	_, page, _ := layerOf(v.key)
-	sum := linkSum{key: page}
+	_, page, _ := codec.SplitLinkKey(v.key)
+	var sum codec.LinkSum
+	sum.Reset(page, false)
 	// These do not fail.
 	_, _ = sum.MergeNewer(old.value), sum.MergeNewer(v.value)
 	v.value, _, _ = sum.Finish(false)
@@ -575,7 +577,7 @@ func readBatch(rec []byte, into map[string]version) {
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
 			v.deleted = true
 		case pebble.InternalKeyKindMerge:
-			if !isLink(key) { // a merge of the index, which is built anew
+			if !codec.IsLinkKey(key) { // a merge of the index, which is built anew
 				seq++
 				continue
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // A tableFile is a sorted table of the engine that is read block by block, so
@@ -248,7 +249,7 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 		kind := kv.K.Kind()
 		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && isSum(v.key) {
 			// Part of a value; for tallies this does not matter.
-			kind, v.more = pebble.InternalKeyKindSet, isLink(v.key)
+			kind, v.more = pebble.InternalKeyKindSet, codec.IsLinkKey(v.key)
 		}
 		switch kind {
 		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:

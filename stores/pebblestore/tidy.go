@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 const (
@@ -44,7 +45,7 @@ func (d *DB) tidy(ctx context.Context, v *view) {
 	}
 	var ranges []pebble.KeyRange
 	if levels, err := d.db.SSTables(); err == nil {
-		for _, t := range [...]table{readyTable, tallyTable} {
+		for _, t := range [...]codec.Table{codec.ReadyTable, codec.TallyTable} {
 			ranges = append(ranges, worthwhile(stretches(levels, t), t, d.tidyLeast)...)
 		}
 	}
@@ -83,7 +84,7 @@ type stretch struct {
 }
 
 // stretches divides a table of the store.
-func stretches(levels [][]pebble.SSTableInfo, t table) []stretch {
+func stretches(levels [][]pebble.SSTableInfo, t codec.Table) []stretch {
 	last := len(levels) - 1
 	var s []stretch
 	for _, file := range levels[last] {
@@ -94,7 +95,7 @@ func stretches(levels [][]pebble.SSTableInfo, t table) []stretch {
 	if len(s) == 0 {
 		s = []stretch{{}} // all lies above
 	}
-	s[0].start = t.key("")
+	s[0].start = t.Key("")
 	at := func(key []byte) int {
 		i, _ := slices.BinarySearchFunc(s, key, func(s stretch, key []byte) int { return cmp.Or(bytes.Compare(s.start, key), -1) })
 		return max(i-1, 0)
@@ -122,7 +123,7 @@ func stretches(levels [][]pebble.SSTableInfo, t table) []stretch {
 }
 
 // of reports whether a file has keys of a table, or keys before and behind them.
-func of(file pebble.SSTableInfo, t table) bool {
+func of(file pebble.SSTableInfo, t codec.Table) bool {
 	return file.Smallest.UserKey[0] <= byte(t) && byte(t) <= file.Largest.UserKey[0]
 }
 
@@ -149,7 +150,7 @@ func islands(files []pebble.SSTableInfo) []pebble.KeyRange {
 
 // worthwhile returns the ranges to be compacted: neighbouring stretches as one, until
 // it is large. There are none if less than least bytes lie above them.
-func worthwhile(s []stretch, t table, least uint64) []pebble.KeyRange {
+func worthwhile(s []stretch, t codec.Table, least uint64) []pebble.KeyRange {
 	var ranges []pebble.KeyRange
 	var above, size uint64
 	open := false

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // file is a table of the engine, without the table.
@@ -43,7 +44,7 @@ func TestStretches(t *testing.T) {
 		levels := make([][]pebble.SSTableInfo, 7)
 		levels[0], levels[5], levels[6] = test.zero, test.mid, test.below
 		var got []string
-		for _, s := range stretches(levels, readyTable) {
+		for _, s := range stretches(levels, codec.ReadyTable) {
 			stuck := ""
 			if s.stuck {
 				stuck = "!"
@@ -78,7 +79,7 @@ func TestWorthwhile(t *testing.T) {
 		{"large", []stretch{at("d", large, large), at("d3", large, large), at("d6", 30, 10), at("d7", 30, 10)}, "[d-d3 d3-d6 d6-e]"},
 	} {
 		var got []string
-		for _, r := range worthwhile(test.s, readyTable, least) {
+		for _, r := range worthwhile(test.s, codec.ReadyTable, least) {
 			got = append(got, fmt.Sprintf("%s-%s", r.Start, r.End))
 		}
 		if fmt.Sprint(got) != test.want {
@@ -130,7 +131,7 @@ func aboveOf(t *testing.T, db *DB) (above uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, t := range [...]table{readyTable, tallyTable} {
+	for _, t := range [...]codec.Table{codec.ReadyTable, codec.TallyTable} {
 		for _, s := range stretches(levels, t) {
 			above += s.above
 		}

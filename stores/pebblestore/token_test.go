@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // oddRecords are due, and of all kinds that their entries in the index may have to
@@ -185,12 +186,12 @@ func TestSameRecord(t *testing.T) {
 		default:
 			v.SetInt(1)
 		}
-		if got := sameRecord(&a, &b); got != slices.Contains(lease, f.Name) {
+		if got := codec.EqualRecords(&a, &b); got != slices.Contains(lease, f.Name) {
 			t.Errorf("records that differ in %s: %v", f.Name, got)
 		}
 	}
 	a, b := crawldb.Datum{Signature: []byte{1}}, crawldb.Datum{Signature: []byte{2}}
-	if sameRecord(&a, &b) || !sameRecord(&a, &a) {
+	if codec.EqualRecords(&a, &b) || !codec.EqualRecords(&a, &a) {
 		t.Error("two signatures")
 	}
 }

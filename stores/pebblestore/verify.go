@@ -18,6 +18,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // Verify checks a whole store: every file, every block of every table by its checksum, the
@@ -191,11 +193,11 @@ var errTables = errors.New("it is in no table")
 
 // checkTables finds rows that belong to no table.
 func (d *DB) checkTables(ctx context.Context, found func(error)) error {
-	return d.inMoment(ctx, func(now moment) error {
-		it := now.it
+	return d.inMoment(ctx, func(now rows.Snapshot) error {
+		it := now.Iterator()
 		for ok := it.First(); ok; {
 			k := it.Key()
-			if len(k) == 0 || !strings.ContainsRune(allTables, rune(k[0])) {
+			if len(k) == 0 || !strings.ContainsRune(codec.AllTables, rune(k[0])) {
 				found(d.damaged("a row", string(k), errTables))
 				ok = it.Next()
 				continue

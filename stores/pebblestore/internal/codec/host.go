@@ -1,4 +1,4 @@
-package pebblestore
+package codec
 
 import (
 	"bytes"
@@ -13,11 +13,11 @@ import (
 )
 
 // hostVersion is the first byte of an encoded host, and of encoded robots.txt
-// files stored alone; sideVersion is that of a side value, which holds
-// statistics and robots.txt files.
+// files stored alone; detailVersion is that of the details of a host: its
+// statistics and robots.txt files, which have a key of their own.
 const (
-	hostVersion = 1
-	sideVersion = 2
+	hostVersion   = 1
+	detailVersion = 2
 )
 
 // Which fields of a host follow, in this order. The numbers are stored.
@@ -30,7 +30,7 @@ const (
 	hasElapsed
 	hasSpent
 	hasStats
-	hasSide // there is a side value, under its own key
+	hasDetail // there are details, under their own key
 	hasLastmod
 	hasClaims    // of Lastmod
 	hasAllOfHost = 1<<iota - 1
@@ -61,11 +61,11 @@ const (
 	hasAllOfRobots = 1<<iota - 1
 )
 
-var errHost = errors.New("not an encoded host")
+var ErrHost = errors.New("not an encoded host")
 
-// appendHost appends a host without its name, which is its key, and without what
-// the side value holds.
-func appendHost(b []byte, h *hostdb.Host) []byte {
+// AppendHost appends a host without its name, which is its key, and without its
+// details.
+func AppendHost(b []byte, h *hostdb.Host) []byte {
 	flags := uint64(0)
 	set := func(flag uint64, on bool) {
 		if on {
@@ -80,7 +80,7 @@ func appendHost(b []byte, h *hostdb.Host) []byte {
 	set(hasElapsed, h.Elapsed != 0)
 	set(hasSpent, h.Spent != hostdb.Spent{})
 	set(hasStats, h.Stats != hostdb.Stats{})
-	set(hasSide, hasSideValue(h))
+	set(hasDetail, HasHostDetail(h))
 	set(hasLastmod, h.Lastmod != hostdb.Lastmod{})
 	for _, f := range claims(&h.Lastmod) {
 		set(hasClaims, math.Float64bits(*f) != 0)
@@ -161,8 +161,8 @@ func counters(s *hostdb.Stats) [8]*int64 {
 	return [8]*int64{&s.Fetched, &s.NotModified, &s.Redirected, &s.Gone, &s.Failed, &s.RobotsDenied, &s.Bytes, &s.Failures}
 }
 
-// decodeHost reads what appendHost wrote, and whether there is a side value.
-func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
+// DecodeHost reads what AppendHost wrote, and whether it has details.
+func DecodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 	r, flags := newFields(b, hasAllOfHost)
 	h.Name = name
 	if flags&hasNextFetch != 0 {
@@ -202,20 +202,20 @@ func decodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 		}
 	}
 	if r.bad || len(r.b) > 0 {
-		return hostdb.Host{}, false, errHost
+		return hostdb.Host{}, false, ErrHost
 	}
-	return h, flags&hasSide != 0, nil
+	return h, flags&hasDetail != 0, nil
 }
 
-// appendSide appends what changes rarely and may be large, so that a turn at a
-// host need not write it: the robots.txt files and the statistics. A host
-// without statistics has a side value as before statistics were introduced.
-func appendSide(b []byte, h *hostdb.Host) []byte {
+// AppendHostDetail appends what changes rarely and may be large, so that a fetch
+// from the host need not write it: the robots.txt files and the statistics. The details of
+// a host without statistics are encoded as before statistics were introduced.
+func AppendHostDetail(b []byte, h *hostdb.Host) []byte {
 	flags := statistics(h)
 	if flags == 0 {
 		return appendRobots(append(b, hostVersion), h.Robots)
 	}
-	b = binary.AppendUvarint(append(b, sideVersion), flags)
+	b = binary.AppendUvarint(append(b, detailVersion), flags)
 	if flags&hasPages != 0 {
 		for _, n := range pages(&h.Pages) {
 			b = binary.AppendVarint(b, *n)
@@ -265,16 +265,16 @@ func statistics(h *hostdb.Host) (flags uint64) {
 	return flags
 }
 
-func hasSideValue(h *hostdb.Host) bool { return len(h.Robots) > 0 || statistics(h) != 0 }
+func HasHostDetail(h *hostdb.Host) bool { return len(h.Robots) > 0 || statistics(h) != 0 }
 
 // pages lists the counters in the order in which they are stored.
 func pages(p *hostdb.Pages) [9]*int64 {
 	return [9]*int64{&p.Unfetched, &p.Fetched, &p.Gone, &p.RedirTemp, &p.RedirPerm, &p.NotModified, &p.Duplicate, &p.Orphan, &p.ParseFailed}
 }
 
-// decodeSide reads what appendSide wrote into h, and retains no part of b.
-func decodeSide(h *hostdb.Host, b []byte) error {
-	if err := lendSide(h, b); err != nil {
+// DecodeHostDetail reads what AppendHostDetail wrote into h, and retains no part of b.
+func DecodeHostDetail(h *hostdb.Host, b []byte) error {
+	if err := BorrowHostDetail(h, b); err != nil {
 		return err
 	}
 	for i := range h.Robots {
@@ -283,16 +283,16 @@ func decodeSide(h *hostdb.Host, b []byte) error {
 	return nil
 }
 
-// lendSide is like decodeSide, but the bodies in h are parts of b.
-func lendSide(h *hostdb.Host, b []byte) (err error) {
-	if len(b) < 1 || b[0] != sideVersion {
+// BorrowHostDetail is like DecodeHostDetail, but the bodies in h are parts of b.
+func BorrowHostDetail(h *hostdb.Host, b []byte) (err error) {
+	if len(b) < 1 || b[0] != detailVersion {
 		h.Robots, err = decodeRobots(b)
 		return err
 	}
 	r := fields{b: b[1:]}
 	flags := r.uint()
 	if flags&^hasAllOfStatistics != 0 {
-		return errHost
+		return ErrHost
 	}
 	if flags&hasPages != 0 {
 		for _, n := range pages(&h.Pages) {
@@ -335,7 +335,7 @@ func lendSide(h *hostdb.Host, b []byte) (err error) {
 		h.Counted = r.time()
 	}
 	if r.bad {
-		return errHost
+		return ErrHost
 	}
 	h.Robots, err = r.robots()
 	return err
@@ -386,7 +386,7 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 // b.
 func decodeRobots(b []byte) ([]hostdb.Robots, error) {
 	if len(b) < 1 || b[0] != hostVersion {
-		return nil, errHost
+		return nil, ErrHost
 	}
 	r := fields{b: b[1:]}
 	return r.robots()
@@ -398,7 +398,7 @@ func (r *fields) robots() ([]hostdb.Robots, error) {
 	for len(r.b) > 0 {
 		flags := r.uint()
 		if flags&^hasAllOfRobots != 0 {
-			return nil, errHost
+			return nil, ErrHost
 		}
 		f := hostdb.Robots{Origin: string(r.bytes()), Status: int(r.int())}
 		if flags&hasBody != 0 {
@@ -422,7 +422,7 @@ func (r *fields) robots() ([]hostdb.Robots, error) {
 		out = append(out, f)
 	}
 	if r.bad {
-		return nil, errHost
+		return nil, ErrHost
 	}
 	return out, nil
 }
@@ -488,4 +488,20 @@ func (r *fields) next(n uint64) []byte {
 	s := r.b[:n:n]
 	r.b = r.b[n:]
 	return s
+}
+
+// SameHostDetail reports whether two hosts would have the same encoded details, or nearly.
+func SameHostDetail(a, b *hostdb.Host) bool {
+	same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+	return a.Pages == b.Pages && a.Homepage == b.Homepage && math.Float32bits(a.Score) == math.Float32bits(b.Score) &&
+		a.DNSFailures == b.DNSFailures && a.ConnectionFailures == b.ConnectionFailures && a.LastCheck.Equal(b.LastCheck) &&
+		a.Overdue == b.Overdue && a.Counted.Equal(b.Counted) && maps.EqualFunc(a.Fields, b.Fields, same) &&
+		slices.EqualFunc(a.Robots, b.Robots, sameRobots)
+}
+
+// sameRobots reports whether two files would be stored alike, or nearly.
+func sameRobots(a, b hostdb.Robots) bool {
+	return a.Origin == b.Origin && a.Status == b.Status && a.ETag == b.ETag && a.LastModified == b.LastModified &&
+		(a.Body == nil) == (b.Body == nil) && bytes.Equal(a.Body, b.Body) &&
+		a.Fetched.Equal(b.Fetched) && a.Expires.Equal(b.Expires) && a.FailingSince.Equal(b.FailingSince)
 }

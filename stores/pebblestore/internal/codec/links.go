@@ -1,4 +1,4 @@
-package pebblestore
+package codec
 
 import (
 	"encoding/binary"
@@ -30,7 +30,7 @@ const oldLinkVersion = 1
 // are kept, which do not depend on the order of merges.
 const maxInlinks = 256 << 20
 
-var errInlinks = errors.New("not encoded inlinks")
+var ErrInlinks = errors.New("not encoded inlinks")
 
 // linkRun is an encoded run.
 type linkRun struct {
@@ -71,6 +71,22 @@ func runOf(buf []byte, url string, links []linkdb.Inlink, limit int) linkRun {
 	return r
 }
 
+// LinkEncoder encodes what Merges give pages. The zero value is ready; its memory is reused.
+type LinkEncoder struct{ body, value []byte }
+
+// Encode returns the value of a page to which one Merge gave links with a limit; a limit of
+// zero is none. If there is no room for all of them it has the first in order, however they
+// are given. The value is valid until the next call.
+func (e *LinkEncoder) Encode(url string, links []linkdb.Inlink, limit int) []byte {
+	run := runOf(e.body, url, links, limit)
+	if run.count < len(links) {
+		run = runOf(run.body, url, linkdb.Union(nil, links, 0), limit)
+	}
+	e.body = run.body
+	e.value = appendRun(append(e.value[:0], linkVersion), run)
+	return e.value
+}
+
 // common returns the length of the common prefix of two texts.
 func common(a, b string) int {
 	n, end := 0, min(len(a), len(b))
@@ -87,8 +103,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeInlinks returns the links of a page from its value.
-func decodeInlinks(url string, b []byte) ([]linkdb.Inlink, error) {
+// DecodeInlinks returns the links of a page from its value.
+func DecodeInlinks(url string, b []byte) ([]linkdb.Inlink, error) {
 	if len(b) > 0 && b[0] == oldLinkVersion {
 		return decodeRun(url, b[1:], true)
 	}
@@ -97,7 +113,7 @@ func decodeInlinks(url string, b []byte) ([]linkdb.Inlink, error) {
 	}
 	runs, ok := appendRuns(nil, b)
 	if !ok {
-		return nil, errInlinks
+		return nil, ErrInlinks
 	}
 	list, err := decodeRuns(url, runs)
 	if err != nil {
@@ -143,9 +159,9 @@ func decodeRuns(url string, runs []linkRun) (list []boundedLinks, err error) {
 	for _, r := range runs {
 		links, err := decodeRun(url, r.body, false)
 		if err != nil || len(links) != r.count {
-			return nil, errInlinks
+			return nil, ErrInlinks
 		}
-		if size += sizeOf(links); size > maxInlinks && len(list) > 1 {
+		if size += TextSize(links); size > maxInlinks && len(list) > 1 {
 			list = joinRuns(list, false) // or damaged bytes could ask for any amount, run by run
 			size = 0
 		}
@@ -154,7 +170,7 @@ func decodeRuns(url string, runs []linkRun) (list []boundedLinks, err error) {
 	return list, nil
 }
 
-func sizeOf(links []linkdb.Inlink) (size int) {
+func TextSize(links []linkdb.Inlink) (size int) {
 	for _, l := range links {
 		size += len(l.From) + len(l.Anchor)
 	}
@@ -168,7 +184,7 @@ func decodeRun(url string, b []byte, old bool) (links []linkdb.Inlink, err error
 	for len(b) > 0 {
 		n, i := binary.Uvarint(b)
 		if i <= 0 {
-			return nil, errInlinks
+			return nil, ErrInlinks
 		}
 		with := last.From
 		if !old {
@@ -179,16 +195,16 @@ func decodeRun(url string, b []byte, old bool) (links []linkdb.Inlink, err error
 		}
 		var ok bool
 		if last.From, b, ok = cutText(b[i:], with, n); !ok {
-			return nil, errInlinks
+			return nil, ErrInlinks
 		}
 		if n, i = binary.Uvarint(b); i <= 0 {
-			return nil, errInlinks
+			return nil, ErrInlinks
 		}
 		if last.Anchor, b, ok = cutText(b[i:], last.Anchor, n); !ok {
-			return nil, errInlinks
+			return nil, ErrInlinks
 		}
 		if size += len(last.From) + len(last.Anchor); size > maxInlinks {
-			return nil, errInlinks
+			return nil, ErrInlinks
 		}
 		links = append(links, last)
 	}

@@ -1,4 +1,4 @@
-package pebblestore
+package codec
 
 import (
 	"bytes"
@@ -53,13 +53,13 @@ func TestHostCodec(t *testing.T) {
 	for _, want := range sampleHosts {
 		for _, files := range sampleRobots {
 			want.Robots = files
-			h, has, err := decodeHost("h", appendHost(nil, &want))
-			if err != nil || has != hasSideValue(&want) {
+			h, has, err := DecodeHost("h", AppendHost(nil, &want))
+			if err != nil || has != HasHostDetail(&want) {
 				t.Errorf("%+v: side value %t, %v", want, has, err)
 				continue
 			}
 			if has {
-				if err = decodeSide(&h, appendSide(nil, &want)); err != nil {
+				if err = DecodeHostDetail(&h, AppendHostDetail(nil, &want)); err != nil {
 					t.Errorf("%+v: %v", want, err)
 				}
 			}
@@ -76,7 +76,7 @@ func TestOldHost(t *testing.T) {
 	old := []byte("\x01\x01\x10http://a.example\x90\x03\x02hi")
 	var h hostdb.Host
 	want := hostdb.Host{Robots: []hostdb.Robots{{Origin: "http://a.example", Status: 200, Body: []byte("hi")}}}
-	if err := decodeSide(&h, old); err != nil || !reflect.DeepEqual(h, want) {
+	if err := DecodeHostDetail(&h, old); err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("read %+v, %v", h, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestOldHost(t *testing.T) {
 // A host whose times alone change takes a few bytes, whatever its robots.txt.
 func TestTurnIsSmall(t *testing.T) {
 	h := hostdb.Host{NextFetch: time.Now(), LastFetch: time.Now(), Robots: sampleRobots[3], Stats: hostdb.Stats{Fetched: 1000, Bytes: 1 << 30}}
-	if n := len(appendHost(nil, &h)); n > 40 {
+	if n := len(AppendHost(nil, &h)); n > 40 {
 		t.Errorf("a host takes %d bytes", n)
 	}
 }
@@ -101,7 +101,7 @@ func TestInlinkCodec(t *testing.T) {
 		{{From: "!", Anchor: long}, {From: "http://a.example/1", Anchor: "home"}, {From: "http://a.example/2", Anchor: "home"}, {From: "http://a.example/2", Anchor: "homes"}, {From: "http://b.example/"}, {From: long}},
 	} {
 		b := appendInlinks(nil, linkedPage, want, 0)
-		got, err := decodeInlinks(linkedPage, b)
+		got, err := DecodeInlinks(linkedPage, b)
 		slices.SortFunc(want, linkdb.CompareInlinks)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("read %v, %v\nwant %v", got, err, want)
@@ -109,7 +109,7 @@ func TestInlinkCodec(t *testing.T) {
 	}
 	old := []byte("\x01\x00\x09http://a/\x00\x01a\x09\x011\x01\x00")
 	want := []linkdb.Inlink{{From: "http://a/", Anchor: "a"}, {From: "http://a/1", Anchor: "a"}}
-	if got, err := decodeInlinks(linkedPage, old); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := DecodeInlinks(linkedPage, old); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %v, %v\nwant %v", got, err, want)
 	}
 }
@@ -117,6 +117,13 @@ func TestInlinkCodec(t *testing.T) {
 // appendInlinks appends what a Merge of the links with that bound gives a page.
 func appendInlinks(dst []byte, url string, links []linkdb.Inlink, limit int) []byte {
 	return appendRun(append(dst, linkVersion), runOf(nil, url, links, limit))
+}
+
+// sumOf begins the sum of a page with its newest value.
+func sumOf(sums *LinkSums, key, value []byte) (*LinkSum, error) {
+	_, page, _ := SplitLinkKey(key)
+	m := sums.Get(page, false)
+	return m, m.MergeNewer(value)
 }
 
 // A link from a neighbouring page takes only the difference of the URLs.
@@ -135,13 +142,13 @@ func TestInlinksAreBounded(t *testing.T) {
 		r.body = append(r.body, 0x80, 0x80, 0x80, 1, 0, 0, 0)
 		r.count++
 	}
-	if _, err := decodeInlinks(linkedPage, appendRun([]byte{linkVersion}, r)); err == nil {
+	if _, err := DecodeInlinks(linkedPage, appendRun([]byte{linkVersion}, r)); err == nil {
 		t.Error("a value that unpacks to more than the bound was read")
 	}
 	for range 257 {
 		links = append(links, links[0])
 	}
-	got, err := decodeInlinks(linkedPage, appendInlinks(nil, linkedPage, links[:200], 0))
+	got, err := DecodeInlinks(linkedPage, appendInlinks(nil, linkedPage, links[:200], 0))
 	if err != nil || len(got) != 1 {
 		t.Errorf("%d links, %v", len(got), err) // they are all the same
 	}
@@ -154,8 +161,8 @@ func TestInlinksAreBounded(t *testing.T) {
 // result of one Merge after another.
 func TestLinkSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	key := linkTable.key(crawldb.Key(linkedPage))
-	merger := merger() // whose memory serves one page after the other
+	key := LinkTable.Key(crawldb.Key(linkedPage))
+	var sums LinkSums // whose memory serves one page after the other
 	for range 2000 {
 		limits := []int{r.IntN(6)}
 		if r.IntN(4) == 0 {
@@ -191,7 +198,7 @@ func TestLinkSums(t *testing.T) {
 			from := r.IntN(len(values) - 1)
 			to := from + 2 + r.IntN(len(values)-from-1)
 			at := from + r.IntN(to-from)
-			m, err := merger.Merge(key, values[at])
+			m, err := sumOf(&sums, key, values[at])
 			for i, j := at-1, at+1; err == nil && (i >= from || j < to); {
 				if j < to && (i < from || r.IntN(2) == 0) {
 					err = m.MergeNewer(values[j])
@@ -214,7 +221,7 @@ func TestLinkSums(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := decodeInlinks(linkedPage, values[0])
+		got, err := DecodeInlinks(linkedPage, values[0])
 		if err != nil || len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("read %v, %v\nwant %v", got, err, want)
 		}
@@ -224,11 +231,11 @@ func TestLinkSums(t *testing.T) {
 // What many merges have left is put together now and then, and what is above the
 // bound goes.
 func TestLinkSumsAreSmall(t *testing.T) {
-	key := linkTable.key(crawldb.Key(linkedPage))
+	key := LinkTable.Key(crawldb.Key(linkedPage))
 	for _, limit := range []int{0, 100} {
 		var value []byte
 		for i := range 1000 {
-			m, err := merger().Merge(key, appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: fmt.Sprintf("http://a.example/%04d", i)}}, limit))
+			m, err := sumOf(new(LinkSums), key, appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: fmt.Sprintf("http://a.example/%04d", i)}}, limit))
 			if i > 0 {
 				err = errors.Join(err, m.MergeOlder(value))
 			}
@@ -252,7 +259,7 @@ func TestLinkSumsAreSmall(t *testing.T) {
 // A bound that is beyond all that there is makes no work.
 func TestLinkSumsWithoutABound(t *testing.T) {
 	for _, limit := range []int{1 << 20, math.MaxInt/2 + 1, math.MaxInt} {
-		m := linkSum{key: crawldb.AppendKey(nil, linkedPage)}
+		m := LinkSum{key: crawldb.AppendKey(nil, linkedPage)}
 		for i := range manyRuns {
 			link := linkdb.Inlink{From: fmt.Sprintf("http://a.example/%04d", i)}
 			if err := m.MergeNewer(appendInlinks(nil, linkedPage, []linkdb.Inlink{link}, limit)); err != nil {
@@ -268,12 +275,12 @@ func TestLinkSumsWithoutABound(t *testing.T) {
 // A compaction takes each page in hand, and most of them have nothing to be put
 // together.
 func TestLinkSumsOfManyPagesShareMemory(t *testing.T) {
-	key := linkTable.key(crawldb.Key(linkedPage))
+	key := LinkTable.Key(crawldb.Key(linkedPage))
 	links := []linkdb.Inlink{{From: "http://a.example/", Anchor: "a"}, {From: "http://b.example/", Anchor: "b"}}
 	value := appendInlinks(nil, linkedPage, links, 0)
-	merger := merger()
+	var sums LinkSums
 	allocs := testing.AllocsPerRun(1000, func() {
-		m, err := merger.Merge(key, value)
+		m, err := sumOf(&sums, key, value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,13 +302,13 @@ func TestLinkSumsOfManyPagesShareMemory(t *testing.T) {
 
 // Unreadable values stay as they are, and stop no compaction.
 func TestDamagedLinkSum(t *testing.T) {
-	key := linkTable.key(crawldb.Key(linkedPage))
+	key := LinkTable.Key(crawldb.Key(linkedPage))
 	good := appendInlinks(nil, linkedPage, []linkdb.Inlink{{From: "http://a.example/"}}, 0)
 	for _, bad := range [][]byte{nil, {3}, {linkVersion, 0, 1, 200}, {linkVersion, 0, 1, 2, 0, 0}, {oldLinkVersion, 9}, {linkVersion, 0, 2, 8, 0, 0, 0, 0, 1, 200, 0, 0}} {
-		if _, err := decodeInlinks(linkedPage, bad); err == nil {
+		if _, err := DecodeInlinks(linkedPage, bad); err == nil {
 			t.Errorf("%x was read", bad)
 		}
-		m, err := merger().Merge(key, good)
+		m, err := sumOf(new(LinkSums), key, good)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +321,7 @@ func TestDamagedLinkSum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if links, err := decodeInlinks(linkedPage, value); err == nil {
+		if links, err := DecodeInlinks(linkedPage, value); err == nil {
 			t.Errorf("%x became %v", bad, links)
 		}
 	}
@@ -323,18 +330,18 @@ func TestDamagedLinkSum(t *testing.T) {
 // What is decoded, encodes to something that decodes to the same.
 func FuzzHostCodec(f *testing.F) {
 	for _, h := range sampleHosts {
-		f.Add(appendHost(nil, &h))
+		f.Add(AppendHost(nil, &h))
 	}
 	f.Add([]byte{hostVersion, 0xff, 0xff, 0x03})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, has, err := decodeHost("h", b)
+		h, has, err := DecodeHost("h", b)
 		if err != nil {
 			return
 		}
 		if has {
 			h.Robots = make([]hostdb.Robots, 1)
 		}
-		again, has2, err := decodeHost("h", appendHost(nil, &h))
+		again, has2, err := DecodeHost("h", AppendHost(nil, &h))
 		h.Robots = nil
 		if err != nil || has != has2 || !reflect.DeepEqual(h, again) {
 			t.Errorf("%x reads as %+v and then as %+v, %v", b, h, again, err)
@@ -345,19 +352,19 @@ func FuzzHostCodec(f *testing.F) {
 func FuzzSideCodec(f *testing.F) {
 	for _, h := range sampleHosts {
 		for _, h.Robots = range sampleRobots {
-			f.Add(appendSide(nil, &h))
+			f.Add(AppendHostDetail(nil, &h))
 		}
 	}
 	f.Add([]byte{hostVersion, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
-	f.Add([]byte{sideVersion, 0xff, 0xff, 0xff, 0xff, 0x0f})
-	f.Add([]byte{sideVersion, 0x80, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{detailVersion, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{detailVersion, 0x80, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h, again hostdb.Host
-		if err := decodeSide(&h, b); err != nil {
+		if err := DecodeHostDetail(&h, b); err != nil {
 			return
 		}
-		enc := appendSide(nil, &h)
-		if err := decodeSide(&again, enc); err != nil || !bytes.Equal(enc, appendSide(nil, &again)) || !sameSide(&h, &again) {
+		enc := AppendHostDetail(nil, &h)
+		if err := DecodeHostDetail(&again, enc); err != nil || !bytes.Equal(enc, AppendHostDetail(nil, &again)) || !SameHostDetail(&h, &again) {
 			t.Errorf("%x reads as %+v and then as %+v, %v", b, h, again, err)
 		}
 	})
@@ -371,9 +378,9 @@ func FuzzInlinkCodec(f *testing.F) {
 	f.Add(one)
 	f.Add(append(slices.Clone(one), one[1:]...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		links, err := decodeInlinks(linkedPage, b)
-		key := linkTable.key(crawldb.Key(linkedPage))
-		m, merr := merger().Merge(key, b)
+		links, err := DecodeInlinks(linkedPage, b)
+		key := LinkTable.Key(crawldb.Key(linkedPage))
+		m, merr := sumOf(new(LinkSums), key, b)
 		if merr != nil {
 			t.Fatal(merr)
 		}
@@ -381,7 +388,7 @@ func FuzzInlinkCodec(f *testing.F) {
 		if merr != nil {
 			t.Fatal(merr)
 		}
-		again, serr := decodeInlinks(linkedPage, sum)
+		again, serr := DecodeInlinks(linkedPage, sum)
 		if err != nil {
 			if serr == nil {
 				t.Errorf("%x cannot be read, and is merged to %v", b, again)
@@ -392,7 +399,7 @@ func FuzzInlinkCodec(f *testing.F) {
 			t.Errorf("%x reads as %+v and then as %+v, %v", b, links, again, serr)
 		}
 		enc := appendInlinks(nil, linkedPage, links, 0)
-		if again, err := decodeInlinks(linkedPage, enc); err != nil || len(links)+len(again) > 0 && !reflect.DeepEqual(links, again) {
+		if again, err := DecodeInlinks(linkedPage, enc); err != nil || len(links)+len(again) > 0 && !reflect.DeepEqual(links, again) {
 			t.Errorf("%x reads as %+v and then as %+v, %v", b, links, again, err)
 		}
 	})
