@@ -31,10 +31,10 @@ type account struct {
 	Read []reading `json:",omitempty"`
 }
 
-// on returns the account at a later time. The budget accrues evenly, and what is
+// accruedTo returns the account at a later time. The budget accrues evenly, and what is
 // not used within a day is lost, or within the time in which one visit accrues,
 // if that is longer: so a budget of five visits a week yields one every 34 hours.
-func (a account) on(now time.Time, budget float64) account {
+func (a account) accruedTo(now time.Time, budget float64) account {
 	most := max(budget, 1)
 	switch passed := now.Sub(a.At); {
 	case a.At.IsZero(), passed < -24*time.Hour: // then the clock was ahead, and may have been by years
@@ -46,33 +46,33 @@ func (a account) on(now time.Time, budget float64) account {
 	return a
 }
 
-// account reads the tally of the visits. If it cannot be read, counting starts
+// readAccount reads the tally of the visits. If it cannot be read, counting starts
 // over.
-func (c *Crawler) account(ctx context.Context) (a account, err error) {
-	mark, err := c.s.Crawl.Mark(ctx, accountJob)
+func (c *Crawler) readAccount(ctx context.Context) (a account, err error) {
+	mark, err := c.stores.Crawl.Mark(ctx, accountJob)
 	if err != nil || mark == "" {
 		return a, err
 	}
 	if e := json.Unmarshal([]byte(mark), &a); e != nil {
-		c.o.Logger.Warn("recrawl: the account of the visits could not be read, and begins anew", "error", e)
+		c.opts.Logger.Warn("recrawl: the account of the visits could not be read, and begins anew", "error", e)
 		a = account{}
 	}
 	return a, nil
 }
 
-// within limits a selection to what the budget has left, if it is a limit. If that
+// limitToBudget limits a selection to what the budget has left, if it is a limit. If that
 // is less than an hour's worth, nothing is selected until there is as much.
-func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Options, until time.Time, err error) {
+func (c *Crawler) limitToBudget(ctx context.Context, o generate.Options) (_ generate.Options, until time.Time, err error) {
 	l := c.learned()
 	if l == nil || !(l.Budget > 0) {
 		return o, until, nil
 	}
-	a, err := c.account(ctx)
+	a, err := c.readAccount(ctx)
 	if err != nil {
 		return o, until, fmt.Errorf("recrawl: %w", err)
 	}
-	now := c.o.Now()
-	a = a.on(now, l.Budget)
+	now := c.opts.Now()
+	a = a.accruedTo(now, l.Budget)
 	if least := max(1, l.Budget/24); a.Left < least {
 		const longest = 100 * 365 // days: a Duration has an end
 		days := min((least-a.Left)/l.Budget, longest)
@@ -88,15 +88,15 @@ func (c *Crawler) within(ctx context.Context, o generate.Options) (_ generate.Op
 	return o, until, nil
 }
 
-// charge returns the account with the visits of a segment, as its mark.
-func (c *Crawler) charge(ctx context.Context, name string, budget float64) (mark string, err error) {
-	a, err := c.account(ctx)
+// countVisits returns the account with the visits of a segment, as its mark.
+func (c *Crawler) countVisits(ctx context.Context, name string, budget float64) (mark string, err error) {
+	a, err := c.readAccount(ctx)
 	if err != nil {
 		return "", err
 	}
-	a = a.on(c.o.Now(), max(budget, 0))
-	before, began := a.Visits, time.Time{}
-	for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
+	a = a.accruedTo(c.opts.Now(), max(budget, 0))
+	visitsBefore, began := a.Visits, time.Time{}
+	for v, err := range segment.Records[segment.Visit](ctx, c.stores.Segments, name) {
 		if errors.Is(err, segment.ErrNotFound) {
 			break
 		}
@@ -111,7 +111,7 @@ func (c *Crawler) charge(ctx context.Context, name string, budget float64) (mark
 			}
 		}
 	}
-	a.read(began, before)
+	a.addReading(began, visitsBefore)
 	if !(budget > 0) {
 		a.Left, a.At = 0, time.Time{}
 	}
@@ -131,9 +131,9 @@ const (
 	readFor   = 24 * time.Hour
 )
 
-// read adds a reading, given when the visits since the last reading began, and how many
+// addReading adds a reading, given when the visits since the last reading began, and how many
 // there had been by then.
-func (a *account) read(began time.Time, visits int64) {
+func (a *account) addReading(began time.Time, visits int64) {
 	a.Read = slices.DeleteFunc(a.Read, func(r reading) bool { return r.At.After(a.At) }) // the clock was ahead
 	if len(a.Read) == 0 && !began.IsZero() {
 		a.Read = append(a.Read, reading{began.UTC(), visits})
@@ -147,10 +147,10 @@ func (a *account) read(began time.Time, visits int64) {
 	}
 }
 
-// used is how many visits a day there were until now, and since when: the last reading that
+// usedPerDay is how many visits a day there were until now, and since when: the last reading that
 // is a day old, or the first. A crawl that has not been at work for a day may spend all of a
 // day's budget at once, so what it made is not projected.
-func (a *account) used(now time.Time) (perDay float64, since time.Time) {
+func (a *account) usedPerDay(now time.Time) (perDay float64, since time.Time) {
 	if len(a.Read) == 0 {
 		return 0, time.Time{}
 	}

@@ -49,26 +49,26 @@ type Stores struct {
 // called from many goroutines at once. Rounds run one after the other: Round, Run and
 // ReadSitemaps wait for a round under way, or until their context ends.
 type Crawler struct {
-	s      Stores
-	o      Options
+	stores Stores
+	opts   Options
 	robots *robots.Cache
 
-	closing sync.Mutex
-	owned   []func() error // what Close closes, in reverse order
+	closeMutex sync.Mutex
+	owned      []func() error // what Close closes, in reverse order
 
-	ranker   rank.Ranker
-	round    turn // to make a round
-	counting turn // to add to the account
-	updating turn // to update from a segment
-	injected chan struct{}
-	status   status
-	planned  planned
-	told     toldOf // used only while round is held
+	ranker       rank.Ranker
+	roundMutex   ctxMutex // held while a round is made
+	accountMutex ctxMutex // held while visits are added to the account
+	updateMutex  ctxMutex // held while a segment is folded in
+	wakeup       chan struct{}
+	status       status
+	planned      planned
+	delivered    delivered // used only while roundMutex is held
 
-	// damage guards what was found damaged, and the names of the segments.
-	damage  sync.Mutex
-	damaged []error
-	aside   map[string]bool
+	// damageMutex guards the two fields below.
+	damageMutex   sync.Mutex
+	damaged       []error
+	setAsideNames map[string]bool
 }
 
 // New returns a crawler over the given stores, and cleans up what a process that died
@@ -79,7 +79,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{s: s, o: o, round: newTurn(), counting: newTurn(), updating: newTurn(), injected: make(chan struct{}, 1)}
+	c := &Crawler{stores: s, opts: o, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), wakeup: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -87,7 +87,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 }
 
 func (c *Crawler) open() error {
-	o := &c.o
+	o := &c.opts
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -109,19 +109,19 @@ func (c *Crawler) open() error {
 		o.Rules = urlfilter.Default()
 	}
 	setDefault[signature.Signature](&o.Signature, signature.TextMD5{})
-	if c.s.Hosts == nil {
-		c.s.Hosts = new(memstore.Hosts)
-		c.owned = append(c.owned, c.s.Hosts.Close)
+	if c.stores.Hosts == nil {
+		c.stores.Hosts = new(memstore.Hosts)
+		c.owned = append(c.owned, c.stores.Hosts.Close)
 	}
-	if c.s.Segments == nil {
+	if c.stores.Segments == nil {
 		if err := c.openSegments(); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
 	if c.robots = o.Fetch.Robots; c.robots == nil {
-		c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.s.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
+		c.robots = &robots.Cache{Protocol: o.Protocol, Hosts: c.stores.Hosts, Product: o.Agent, Policy: o.Robots, Now: o.Now, Logger: o.Logger}
 	}
-	if err := c.recover(context.Background()); err != nil {
+	if err := c.recoverSegments(context.Background()); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	if err := c.openPlan(context.Background()); err != nil {
@@ -132,7 +132,7 @@ func (c *Crawler) open() error {
 
 // openHTTP makes the client for a crawler without a Protocol.
 func (c *Crawler) openHTTP() error {
-	o := &c.o
+	o := &c.opts
 	o.HTTP.Agent = cmp.Or(o.HTTP.Agent, o.Agent)
 	if o.HTTP.Now == nil {
 		o.HTTP.Now = o.Now
@@ -163,32 +163,32 @@ func (c *Crawler) openSegments() error {
 		return err
 	}
 	c.owned = append(c.owned, store.Close)
-	c.s.Segments = store
-	if c.o.ReadOnly {
+	c.stores.Segments = store
+	if c.opts.ReadOnly {
 		return nil
 	}
-	_, err = generate.ReleaseOrphans(context.Background(), c.s.Crawl, store)
+	_, err = generate.ReleaseOrphans(context.Background(), c.stores.Crawl, store)
 	return err
 }
 
-// recover brings to an end what a generate that died has left, and sets damaged segments
+// recoverSegments brings to an end what a generate that died has left, and sets damaged segments
 // aside.
-func (c *Crawler) recover(ctx context.Context) error {
-	crawl := c.s.Crawl
-	if c.o.ReadOnly {
+func (c *Crawler) recoverSegments(ctx context.Context) error {
+	crawl := c.stores.Crawl
+	if c.opts.ReadOnly {
 		crawl = nil
 	}
-	dead, err := generate.Recover(ctx, crawl, c.s.Segments)
+	dead, err := generate.Recover(ctx, crawl, c.stores.Segments)
 	if len(dead) > 0 {
-		c.o.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
+		c.opts.Logger.Info("recrawl: released the pages of segments that were never completed", "segments", dead)
 	}
 	for _, name := range dead { // a merge marks what it makes before that is there
-		if marked, e := c.marked(ctx, name); e != nil {
+		if marked, e := c.hasMarks(ctx, name); e != nil {
 			return e
 		} else if !marked {
 			continue
 		}
-		if e := c.unmark(ctx, name); e != nil {
+		if e := c.removeMarks(ctx, name); e != nil {
 			return e
 		}
 	}
@@ -206,8 +206,8 @@ func (c *Crawler) recover(ctx context.Context) error {
 // who must cancel any Run through its context and wait for it before closing
 // anything. A second Close does nothing.
 func (c *Crawler) Close() error {
-	c.closing.Lock()
-	defer c.closing.Unlock()
+	c.closeMutex.Lock()
+	defer c.closeMutex.Unlock()
 	var errs []error
 	for i := len(c.owned) - 1; i >= 0; i-- {
 		errs = append(errs, c.owned[i]())

@@ -2,14 +2,14 @@ package recrawl
 
 import "context"
 
-// A turn is a lock that one can stop waiting for.
-type turn chan struct{} // full while somebody has it
+// A ctxMutex is a mutex; waiting for it ends when a context does.
+type ctxMutex chan struct{} // full while it is locked
 
-func newTurn() turn { return make(turn, 1) }
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
-// take waits for the turn until the context ends. A free turn is taken even if the context
-// has ended: the stores, which are asked next, say so.
-func (t turn) take(ctx context.Context) error {
+// lock locks the mutex, or returns the error of the context if that ends first. A free mutex
+// is locked even if the context has ended: the stores, which are called next, return its error.
+func (t ctxMutex) lock(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
@@ -23,4 +23,4 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-func (t turn) give() { <-t }
+func (t ctxMutex) unlock() { <-t }

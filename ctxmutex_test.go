@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-func TestTurn(t *testing.T) {
+func TestCtxMutexStopsWaitingWithItsContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	turn := newTurn()
+	m := newCtxMutex()
 	for range 64 { // or chance would decide
-		if err := turn.take(ended); err != nil {
-			t.Fatalf("a free turn: %v", err)
+		if err := m.lock(ended); err != nil {
+			t.Fatalf("a free m: %v", err)
 		}
-		if err := turn.take(ended); !errors.Is(err, context.Canceled) {
-			t.Fatalf("a turn of another: %v", err)
+		if err := m.lock(ended); !errors.Is(err, context.Canceled) {
+			t.Fatalf("locked a locked mutex: %v", err)
 		}
-		turn.give()
+		m.unlock()
 	}
 }

@@ -13,32 +13,32 @@ import (
 // round takes up such a segment until the stores are opened by another New; it stays as
 // it is, and its pages are due again when their leases end. Options.Logger is told, too.
 func (c *Crawler) Damaged() []error {
-	c.damage.Lock()
-	defer c.damage.Unlock()
+	c.damageMutex.Lock()
+	defer c.damageMutex.Unlock()
 	return slices.Clone(c.damaged)
 }
 
 // setAside keeps rounds from a segment that is damaged.
 func (c *Crawler) setAside(name string, err error) {
-	c.damage.Lock()
-	defer c.damage.Unlock()
-	if c.aside == nil {
-		c.aside = map[string]bool{}
+	c.damageMutex.Lock()
+	defer c.damageMutex.Unlock()
+	if c.setAsideNames == nil {
+		c.setAsideNames = map[string]bool{}
 	}
-	c.aside[name] = true
+	c.setAsideNames[name] = true
 	c.damaged = append(c.damaged, err)
-	c.o.Logger.Error("recrawl: a segment is damaged and left as it is", "segment", name, "error", err)
+	c.opts.Logger.Error("recrawl: a segment is damaged and left as it is", "segment", name, "error", err)
 }
 
-func (c *Crawler) isAside(name string) bool {
-	c.damage.Lock()
-	defer c.damage.Unlock()
-	return c.aside[name]
+func (c *Crawler) isSetAside(name string) bool {
+	c.damageMutex.Lock()
+	defer c.damageMutex.Unlock()
+	return c.setAsideNames[name]
 }
 
-// damages reports whether an error says that a segment is damaged. So do those of the
+// isDamageOf reports whether an error says that a segment is damaged. So do those of the
 // crawl db, of which the files have no names of segments.
-func damages(err error, name string) bool {
+func isDamageOf(err error, name string) bool {
 	var damage *segment.CorruptError
 	return errors.As(err, &damage) && slices.Contains(strings.Split(filepath.ToSlash(damage.File), "/"), name)
 }

@@ -72,10 +72,10 @@ type PageEvent struct {
 	parts *blockParts
 }
 
-// toldOf says how many visits of a block OnPage has been told of, so that this process
-// does not repeat them. Without it, an OnPage that fails once in a hundred calls would
+// delivered counts the visits of a block for which OnPage has returned, so that this process
+// does not report them again. Without it, an OnPage that fails once in a hundred calls would
 // never get to the end of a block.
-type toldOf struct {
+type delivered struct {
 	segment       string
 	block, visits int
 }
@@ -83,23 +83,23 @@ type toldOf struct {
 // deliver hands the pages of a segment to OnPage, from the block its mark has
 // reached.
 func (c *Crawler) deliver(ctx context.Context, name string) (events int, err error) {
-	if c.o.OnPage == nil {
+	if c.opts.OnPage == nil {
 		return 0, nil
 	}
-	round, err := c.roundOf(ctx, name)
+	round, err := c.roundState(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	block := round.Told
-	before, err := c.before(ctx, name)
+	prior, err := c.priorStates(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("recrawl: %w", err)
 	}
-	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.s.Segments, name, block))
+	parses, stop := iter.Pull2(segment.Blocks[segment.Parse](ctx, c.stores.Segments, name, block))
 	defer stop()
-	parts := newPageParts(ctx, c.s.Segments, name)
+	parts := newPageParts(ctx, c.stores.Segments, name)
 	defer parts.close()
-	for visits, err := range segment.Blocks[segment.Visit](ctx, c.s.Segments, name, block) {
+	for visits, err := range segment.Blocks[segment.Visit](ctx, c.stores.Segments, name, block) {
 		if err != nil {
 			return events, fmt.Errorf("recrawl: %w", err)
 		}
@@ -107,12 +107,12 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 		if err != nil {
 			return events, fmt.Errorf("recrawl: %w", err)
 		}
-		n, err := c.deliverBlock(ctx, name, &blockParts{from: parts, block: block}, visits, parsed, before)
+		n, err := c.deliverBlock(ctx, name, &blockParts{from: parts, block: block}, visits, parsed, prior)
 		if events += n; err != nil {
 			return events, err
 		}
 		block++
-		if err := c.mark(ctx, segment.RoundJob(name), segment.Round{Told: block}.String()); err != nil {
+		if err := c.setMark(ctx, segment.RoundJob(name), segment.Round{Told: block}.String()); err != nil {
 			return events, err
 		}
 	}
@@ -120,11 +120,11 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 }
 
 // deliverBlock hands the pages of one block to OnPage, given their visits, what was parsed
-// of them and what was known of them before.
-func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockParts, visits []segment.Visit, parsed []segment.Parse, before map[string]known) (events int, err error) {
-	told := 0
-	if c.told.segment == name && c.told.block == parts.block {
-		told = c.told.visits
+// of them and the state of the pages before.
+func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockParts, visits []segment.Visit, parsed []segment.Parse, prior map[string]priorState) (events int, err error) {
+	done := 0 // visits of the block that this process has delivered
+	if c.delivered.segment == name && c.delivered.block == parts.block {
+		done = c.delivered.visits
 	}
 	for i := range visits {
 		v := &visits[i]
@@ -135,54 +135,54 @@ func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockPar
 			sitemap = parsed[0].Sitemap
 			parsed = parsed[1:]
 		}
-		old := before[v.URL]
-		if old.signed {
-			e.OldSignature = []byte(old.signature)
+		state := prior[v.URL]
+		if state.signed {
+			e.OldSignature = []byte(state.signature)
 		}
 		if v.Outcome.Code == protocol.NotModified {
 			e.Signature = bytes.Clone(e.OldSignature)
 		}
-		if i < told || notAPage(old, v, sitemap) {
+		if i < done || isSitemapVisit(state, v, sitemap) {
 			continue
 		}
-		if e.Kind, err = c.kind(ctx, &e); err != nil {
+		if e.Kind, err = c.pageKind(ctx, &e); err != nil {
 			return events, err
 		}
 		if e.Kind == 0 {
 			continue
 		}
-		if err := c.tell(ctx, e); err != nil {
-			c.told = toldOf{name, parts.block, i}
+		if err := c.callOnPage(ctx, e); err != nil {
+			c.delivered = delivered{name, parts.block, i}
 			return events, fmt.Errorf("recrawl: OnPage %s: %w", v.URL, err)
 		}
 		events++
 		if err := ctx.Err(); err != nil {
-			c.told = toldOf{name, parts.block, i + 1}
+			c.delivered = delivered{name, parts.block, i + 1}
 			return events, err
 		}
 	}
 	return events, nil
 }
 
-// tell calls OnPage, and turns a panic in it into an error.
-func (c *Crawler) tell(ctx context.Context, e PageEvent) (err error) {
+// callOnPage calls OnPage, and turns a panic in it into an error.
+func (c *Crawler) callOnPage(ctx context.Context, e PageEvent) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.o.Logger.Error("recrawl: OnPage panicked", "url", e.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.opts.Logger.Error("recrawl: OnPage panicked", "url", e.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = fmt.Errorf("panicked: %v", p)
 		}
 	}()
-	return c.o.OnPage(ctx, e)
+	return c.opts.OnPage(ctx, e)
 }
 
-// notAPage reports whether a visit was to a sitemap, given the record before
+// isSitemapVisit reports whether a visit was to a sitemap, given the record before
 // the visit and whether the content is that of a sitemap.
-func notAPage(old known, v *segment.Visit, sitemap bool) bool {
-	return sitemap || old.sitemap && v.Outcome.Code != protocol.Success
+func isSitemapVisit(state priorState, v *segment.Visit, sitemap bool) bool {
+	return sitemap || state.sitemap && v.Outcome.Code != protocol.Success
 }
 
-// kind says what a visit found; 0 if nothing.
-func (c *Crawler) kind(ctx context.Context, e *PageEvent) (PageKind, error) {
+// pageKind says what a visit found; 0 if nothing.
+func (c *Crawler) pageKind(ctx context.Context, e *PageEvent) (PageKind, error) {
 	code := e.Visit.Outcome.Code
 	switch {
 	case code == protocol.NotModified:
@@ -199,7 +199,7 @@ func (c *Crawler) kind(ctx context.Context, e *PageEvent) (PageKind, error) {
 		return 0, nil
 	case code.Transient():
 		// Too many failures in a row make a page gone.
-		d, err := c.s.Crawl.Get(ctx, e.URL)
+		d, err := c.stores.Crawl.Get(ctx, e.URL)
 		if errors.Is(err, crawldb.ErrNotFound) { // deleted meanwhile
 			return 0, nil
 		}

@@ -61,13 +61,13 @@ type Explanation struct {
 	// Verdict is the answer in one sentence.
 	Verdict string
 
-	kept string // why and until when HostRule keeps requests from the host
+	hostRuleWait string // why and until when HostRule keeps requests from the host
 }
 
 // Explain says why a URL is or is not fetched next. It makes no request.
 func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) {
-	e := Explanation{URL: url, Normal: url, Now: c.o.Now()}
-	if n, err := c.o.Rules.Apply(urlfilter.Inject, url); err != nil {
+	e := Explanation{URL: url, Normal: url, Now: c.opts.Now()}
+	if n, err := c.opts.Rules.Apply(urlfilter.Inject, url); err != nil {
 		e.Rejected = err
 	} else {
 		e.Normal = n
@@ -78,16 +78,16 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		}
 	}
 	var err error
-	if _, e.Spent, err = c.within(ctx, generate.Options{}); err != nil {
+	if _, e.Spent, err = c.limitToBudget(ctx, generate.Options{}); err != nil {
 		return e, err
 	}
-	e.Verdict = e.verdict(c.o.Generate.MinScore)
+	e.Verdict = e.verdict(c.opts.Generate.MinScore)
 	return e, nil
 }
 
 // explainRecord says what the crawl db has, and what follows from that.
 func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
-	d, err := c.s.Crawl.Get(ctx, e.Normal)
+	d, err := c.stores.Crawl.Get(ctx, e.Normal)
 	if errors.Is(err, crawldb.ErrNotFound) {
 		return nil
 	}
@@ -111,14 +111,14 @@ func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
 
 // explainHost says what keeps requests from the host, robots.txt aside.
 func (c *Crawler) explainHost(ctx context.Context, e *Explanation) error {
-	name := c.o.Fetch.Politeness.By.Key(e.Normal)
+	name := c.opts.Fetch.Politeness.By.Key(e.Normal)
 	if name == "" {
 		return nil
 	}
-	if rule := c.o.Fetch.Politeness.HostRule; rule != nil {
+	if rule := c.opts.Fetch.Politeness.HostRule; rule != nil {
 		e.HostRule = rule(name)
 	}
-	h, err := c.s.Hosts.Get(ctx, name)
+	h, err := c.stores.Hosts.Get(ctx, name)
 	if err == nil {
 		e.Host = &h
 	} else if !errors.Is(err, hostdb.ErrNotFound) {
@@ -126,14 +126,14 @@ func (c *Crawler) explainHost(ctx context.Context, e *Explanation) error {
 	}
 	now := time.Now() // by which rules hold
 	if at, why := e.HostRule.Next(h.Spent, now); at.After(now) {
-		e.kept = fmt.Sprintf("%s: it is asked from %s on", why, at.Format(time.RFC3339))
+		e.hostRuleWait = fmt.Sprintf("%s: it is asked from %s on", why, at.Format(time.RFC3339))
 	}
 	return nil
 }
 
 // explainRobots says what robots.txt allows, as far as it is known.
 func (c *Crawler) explainRobots(ctx context.Context, e *Explanation) error {
-	if c.o.Fetch.Politeness.NoRobots {
+	if c.opts.Fetch.Politeness.NoRobots {
 		return nil
 	}
 	rules, known, err := c.robots.Cached(ctx, e.Normal)
@@ -154,7 +154,7 @@ func (c *Crawler) lastVisit(ctx context.Context, d *crawldb.Datum) (*segment.Vis
 	}
 	at := d.LastFetch.UTC().Format(digits)
 	var last, before []string
-	for name, err := range c.s.Segments.List(ctx) {
+	for name, err := range c.stores.Segments.List(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -167,8 +167,8 @@ func (c *Crawler) lastVisit(ctx context.Context, d *crawldb.Datum) (*segment.Vis
 		last = append(last, name)
 	}
 	for _, name := range slices.Backward(append(before, last...)) {
-		for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
-			if errors.Is(err, segment.ErrNotFound) || damages(err, name) {
+		for v, err := range segment.Records[segment.Visit](ctx, c.stores.Segments, name) {
+			if errors.Is(err, segment.ErrNotFound) || isDamageOf(err, name) {
 				break
 			}
 			if err != nil {
@@ -192,7 +192,7 @@ func (c *Crawler) explainSitemap(ctx context.Context, e *Explanation) error {
 		return nil
 	}
 	e.Hint = &hint
-	h, err := c.s.Hosts.Get(ctx, hostdb.ByHost.Key(e.Record.URL))
+	h, err := c.stores.Hosts.Get(ctx, hostdb.ByHost.Key(e.Record.URL))
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 		return err
 	}
@@ -237,8 +237,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return "Due, but robots.txt forbids it; the next round records that and looks again later."
 	case !e.Spent.IsZero():
 		return fmt.Sprintf("Due, but the budget of visits is spent: nothing is selected until %s.", e.Spent.Format(time.RFC3339))
-	case e.kept != "":
-		return "Due, but " + e.kept + "."
+	case e.hostRuleWait != "":
+		return "Due, but " + e.hostRuleWait + "."
 	case e.Host != nil && e.Host.NextFetch.After(time.Now()):
 		return fmt.Sprintf("Due: the next round fetches it, but its host is left alone until %s.", e.Host.NextFetch.Format(time.RFC3339))
 	default:

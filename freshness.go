@@ -50,7 +50,7 @@ func (c *Crawler) Freshness(ctx context.Context, hosts int) (Freshness, error) {
 	if err != nil {
 		return Freshness{}, err
 	}
-	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
+	for d, err := range c.stores.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
 			return Freshness{}, fmt.Errorf("recrawl: freshness: %w", err)
 		}
@@ -74,7 +74,7 @@ func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
 	if l := c.learned(); l != nil {
 		s.l = *l
 	} else {
-		p, err := ReadPlan(ctx, c.s.Crawl)
+		p, err := ReadPlan(ctx, c.stores.Crawl)
 		if err != nil && !errors.Is(err, schedule.ErrNotPlan) {
 			return nil, fmt.Errorf("recrawl: freshness: %w", err)
 		}
@@ -82,7 +82,7 @@ func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
 			s.l = schedule.Learned{Budget: p.Budget, Plan: p}
 		}
 	}
-	now := c.o.Now()
+	now := c.opts.Now()
 	s.census, s.sample = s.l.NewCensus(now), s.l.NewSample(now)
 	return s, nil
 }
@@ -96,11 +96,11 @@ func (s *Survey) Add(d *crawldb.Datum) {
 // Freshness reports on the records shown so far.
 func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err error) {
 	fail := func(err error) (Freshness, error) { return Freshness{}, fmt.Errorf("recrawl: freshness: %w", err) }
-	a, err := s.c.account(ctx)
+	a, err := s.c.readAccount(ctx)
 	if err != nil {
 		return fail(err)
 	}
-	p, o, err := s.c.planOf(ctx, &s.l, s.sample, a)
+	p, o, err := s.c.planOfSample(ctx, &s.l, s.sample, a)
 	if err != nil {
 		return fail(err)
 	}
@@ -115,7 +115,7 @@ func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err err
 		g.Worth = min(g.Worth, f.Never) // it comes from the sample, and that from all records
 	}
 	f.Budget, f.Bound = p.Budget, p.Asked > 0
-	f.Used, f.UsedSince = a.used(f.At)
+	f.Used, f.UsedSince = a.usedPerDay(f.At)
 	l := s.l
 	if l.Plan == nil {
 		l.Plan = p
@@ -124,19 +124,19 @@ func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err err
 	return f, nil
 }
 
-// freshness returns what is known without reading records, as of the last plan; nil
+// plannedFreshness returns what is known without reading records, as of the last plan; nil
 // if there is no plan.
-func (c *Crawler) freshness(ctx context.Context) (*Freshness, error) {
+func (c *Crawler) plannedFreshness(ctx context.Context) (*Freshness, error) {
 	l := c.learned()
 	if l == nil || l.Plan == nil || l.Plan.Outlook == nil {
 		return nil, nil
 	}
-	a, err := c.account(ctx)
+	a, err := c.readAccount(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("recrawl: %w", err)
 	}
 	f := &Freshness{Outlook: *l.Plan.Outlook, Budget: l.Plan.Budget, Bound: l.Plan.Asked > 0}
-	f.Used, f.UsedSince = a.used(c.o.Now())
+	f.Used, f.UsedSince = a.usedPerDay(c.opts.Now())
 	f.Greatest, f.InForce = l.Greatest()
 	return f, nil
 }

@@ -18,7 +18,7 @@ func (e *PageEvent) Content(ctx context.Context) (page.Content, error) {
 	if e.parts == nil {
 		return page.Content{}, nil
 	}
-	return get(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
+	return partOf(ctx, e, &e.parts.contents, &e.parts.from.contents, func(c *page.Content) string { return c.URL })
 }
 
 // Text returns the text of the page; empty if it has none.
@@ -26,7 +26,7 @@ func (e *PageEvent) Text(ctx context.Context) (string, error) {
 	if e.parts == nil {
 		return "", nil
 	}
-	t, err := get(ctx, e, &e.parts.texts, &e.parts.from.texts, func(t *segment.Text) string { return t.URL })
+	t, err := partOf(ctx, e, &e.parts.texts, &e.parts.from.texts, func(t *segment.Text) string { return t.URL })
 	return t.Text, err
 }
 
@@ -36,7 +36,7 @@ func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
 	if e.parts == nil {
 		return page.Parsed{}, nil
 	}
-	d, err := get(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
+	d, err := partOf(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
 	return d.Parsed, err
 }
 
@@ -54,16 +54,16 @@ type blockParts struct {
 
 // pageParts are the parts of a segment whose events are being delivered.
 type pageParts struct {
-	contents follower[page.Content]
-	texts    follower[segment.Text]
-	data     follower[segment.Data]
+	contents blockReader[page.Content]
+	texts    blockReader[segment.Text]
+	data     blockReader[segment.Data]
 }
 
 func newPageParts(ctx context.Context, s segment.Store, name string) *pageParts {
 	return &pageParts{
-		follower[page.Content]{ctx: ctx, segments: s, name: name},
-		follower[segment.Text]{ctx: ctx, segments: s, name: name},
-		follower[segment.Data]{ctx: ctx, segments: s, name: name},
+		blockReader[page.Content]{ctx: ctx, segments: s, name: name},
+		blockReader[segment.Text]{ctx: ctx, segments: s, name: name},
+		blockReader[segment.Data]{ctx: ctx, segments: s, name: name},
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *pageParts) close() {
 	p.data.close()
 }
 
-func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f *follower[T], url func(*T) string) (rec T, err error) {
+func partOf[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f *blockReader[T], url func(*T) string) (rec T, err error) {
 	e.parts.mu.Lock()
 	defer e.parts.mu.Unlock()
 	if *m == nil {
@@ -97,10 +97,10 @@ func get[T segment.Record](ctx context.Context, e *PageEvent, m *map[string]T, f
 	return (*m)[e.URL], nil
 }
 
-// follower reads a part of a segment block by block, for events in the order of their
+// blockReader reads a part of a segment block by block, for events in the order of their
 // blocks. It opens the part only once: opening it for each block would read all
 // blocks before it. Its methods may be called concurrently.
-type follower[T segment.Record] struct {
+type blockReader[T segment.Record] struct {
 	ctx      context.Context
 	segments segment.Store
 	name     string
@@ -114,27 +114,27 @@ type follower[T segment.Record] struct {
 
 // block returns a block. If it cannot, for whatever reason, ok is false, and the caller
 // finds out why by reading the part.
-func (f *follower[T]) block(n int) (records []T, ok bool) {
+func (f *blockReader[T]) block(n int) (records []T, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.done || n < f.at {
 		return nil, false
 	}
 	if f.next == nil || n > f.at {
-		f.end()
+		f.closeBlocks()
 		f.next, f.stop = iter.Pull2(segment.Blocks[T](f.ctx, f.segments, f.name, n))
 		f.at = n
 	}
 	records, err, ok := f.next()
 	f.at++
 	if err != nil || !ok {
-		f.end()
+		f.closeBlocks()
 		return nil, false
 	}
 	return records, true
 }
 
-func (f *follower[T]) end() {
+func (f *blockReader[T]) closeBlocks() {
 	if f.stop != nil {
 		f.stop()
 	}
@@ -142,9 +142,9 @@ func (f *follower[T]) end() {
 }
 
 // close ends the reading, so that the segment can be removed.
-func (f *follower[T]) close() {
+func (f *blockReader[T]) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done = true
-	f.end()
+	f.closeBlocks()
 }

@@ -30,7 +30,7 @@ func (c *Crawler) schedule() schedule.FetchSchedule {
 	if l := c.learned(); l != nil {
 		return *l
 	}
-	return c.o.Schedule
+	return c.opts.Schedule
 }
 
 func (c *Crawler) learned() *schedule.Learned {
@@ -49,7 +49,7 @@ func (c *Crawler) follow(p *schedule.Plan) {
 
 // openPlan loads the latest plan. One that cannot be read is made anew.
 func (c *Crawler) openPlan(ctx context.Context) error {
-	switch s := c.o.Schedule.(type) {
+	switch s := c.opts.Schedule.(type) {
 	case schedule.Learned:
 		c.planned.learned = &s
 	case *schedule.Learned:
@@ -58,7 +58,7 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 	case interface {
 		NewSample(now time.Time) *schedule.Sample
 	}:
-		c.o.Logger.Warn("recrawl: no plan is made for a schedule that embeds schedule.Learned, and its Budget is no bound", "schedule", fmt.Sprintf("%T", s))
+		c.opts.Logger.Warn("recrawl: no plan is made for a schedule that embeds schedule.Learned, and its Budget is no bound", "schedule", fmt.Sprintf("%T", s))
 		return nil
 	default:
 		return nil
@@ -66,10 +66,10 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 	if b := c.planned.learned.Budget; !(math.Abs(b) <= mostBudget) {
 		return fmt.Errorf("Options.Schedule has a Budget of %v visits a day", b)
 	}
-	p, err := ReadPlan(ctx, c.s.Crawl)
+	p, err := ReadPlan(ctx, c.stores.Crawl)
 	switch {
 	case errors.Is(err, schedule.ErrNotPlan):
-		c.o.Logger.Warn("recrawl: the plan of the schedule could not be read, and is made anew", "error", err)
+		c.opts.Logger.Warn("recrawl: the plan of the schedule could not be read, and is made anew", "error", err)
 	case err != nil:
 		return err
 	case p != nil:
@@ -104,34 +104,34 @@ func (c *Crawler) Plan(ctx context.Context) (*schedule.Plan, error) {
 	if l == nil {
 		return nil, nil
 	}
-	p, err := c.plan(ctx, l)
+	p, err := c.makePlan(ctx, l)
 	if err != nil {
 		return nil, fmt.Errorf("recrawl: plan: %w", err)
 	}
 	return p, nil
 }
 
-func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan, error) {
-	a, err := c.account(ctx)
+func (c *Crawler) makePlan(ctx context.Context, l *schedule.Learned) (*schedule.Plan, error) {
+	a, err := c.readAccount(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sample, strays := l.NewSample(c.o.Now()), false
-	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
+	sample, strays := l.NewSample(c.opts.Now()), false
+	for d, err := range c.stores.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
 			return nil, err
 		}
 		sample.Add(&d)
 		strays = strays || !l.InLine(&d)
 	}
-	p, o, err := c.planOf(ctx, l, sample, a)
+	p, o, err := c.planOfSample(ctx, l, sample, a)
 	if err != nil {
 		return nil, err
 	}
 	if strays { // before the plan counts, for who dies in between
 		next := *l
 		next.Plan = p
-		if err := c.line(ctx, next); err != nil {
+		if err := c.repairPriorities(ctx, next); err != nil {
 			return nil, err
 		}
 	}
@@ -141,27 +141,27 @@ func (c *Crawler) plan(ctx context.Context, l *schedule.Learned) (*schedule.Plan
 	if err != nil {
 		return nil, err
 	}
-	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(planJob, text)}); err != nil {
+	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(planJob, text)}); err != nil {
 		return nil, err
 	}
 	c.follow(p)
-	used, _ := a.used(c.o.Now())
-	c.o.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", part(out.Freshness), "important fresh", part(out.Weighted),
+	used, _ := a.usedPerDay(c.opts.Now())
+	c.opts.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", roundShare(out.Freshness), "important fresh", roundShare(out.Weighted),
 		"never visited", out.Never, "overdue", out.Overdue, "budget a day", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
 	for _, n := range out.Noisy {
-		c.o.Logger.Warn("recrawl: nearly every visit finds a change, however soon: the signature may see what no reader does, and TextProfile may not",
-			"host", n.Host, "pages", n.Changed, "of", n.Checked, "signature", c.o.Signature.Name())
+		c.opts.Logger.Warn("recrawl: nearly every visit finds a change, however soon: the signature may see what no reader does, and TextProfile may not",
+			"host", n.Host, "pages", n.Changed, "of", n.Checked, "signature", c.opts.Signature.Name())
 	}
 	return p, nil
 }
 
-// line puts pages in the line of the schedule that are not in it, because another
+// repairPriorities puts pages in the line of the schedule that are not in it, because another
 // schedule visited them, or because they come from another crawl.
-func (c *Crawler) line(ctx context.Context, l schedule.Learned) error {
+func (c *Crawler) repairPriorities(ctx context.Context, l schedule.Learned) error {
 	const chunk = 10_000
 	urls := make([]string, 0, chunk)
 	flush := func() error {
-		err := c.s.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		err := c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			if old == nil || l.InLine(old) {
 				return old, nil
 			}
@@ -172,7 +172,7 @@ func (c *Crawler) line(ctx context.Context, l schedule.Learned) error {
 		urls = urls[:0]
 		return err
 	}
-	for d, err := range c.s.Crawl.Scan(ctx, crawldb.Range{}) {
+	for d, err := range c.stores.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
 			return err
 		}
@@ -188,18 +188,18 @@ func (c *Crawler) line(ctx context.Context, l schedule.Learned) error {
 	return flush()
 }
 
-// part rounds a share to the digits worth keeping.
-func part(share float64) float64 { return math.Round(1000*share) / 1000 }
+// roundShare rounds a share to the digits worth keeping.
+func roundShare(share float64) float64 { return math.Round(1000*share) / 1000 }
 
-// planOf makes a plan from a sample, and returns the options it used, which know all
+// planOfSample makes a plan from a sample, and returns the options it used, which know all
 // hosts of the sample.
-func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *schedule.Sample, a account) (p *schedule.Plan, o schedule.PlanOptions, err error) {
+func (c *Crawler) planOfSample(ctx context.Context, l *schedule.Learned, sample *schedule.Sample, a account) (p *schedule.Plan, o schedule.PlanOptions, err error) {
 	o.Visits = a.Visits
 	var failed error
-	o.Hosts = c.capacities(ctx, &failed)
-	o.Signals = c.signals(ctx, &failed)
+	o.Hosts = c.hostLimits(ctx, &failed)
+	o.Signals = c.hostSignals(ctx, &failed)
 	if l.Budget < 0 {
-		if o.Allowed, err = c.capacity(ctx); err != nil {
+		if o.Allowed, err = c.totalCapacity(ctx); err != nil {
 			return nil, o, err
 		}
 	}
@@ -207,38 +207,38 @@ func (c *Crawler) planOf(ctx context.Context, l *schedule.Learned, sample *sched
 	return p, o, failed
 }
 
-// capacities returns a function that says how many visits a day a host allows: as many as
+// hostLimits returns a function that says how many visits a day a host allows: as many as
 // its queue, which by domain is that of its domain. It keeps the first error.
-func (c *Crawler) capacities(ctx context.Context, failed *error) func(host string) float64 {
+func (c *Crawler) hostLimits(ctx context.Context, failed *error) func(host string) float64 {
 	known := map[string]float64{}
 	return func(host string) float64 {
 		n, ok := known[host]
 		if !ok {
 			queue := host
-			if c.o.Fetch.Politeness.By == hostdb.ByDomain {
+			if c.opts.Fetch.Politeness.By == hostdb.ByDomain {
 				queue = hostdb.ByDomain.HostKey(host)
 			}
-			h := c.knownHost(ctx, queue, failed)
-			n = c.o.Fetch.PerDay(&h)
+			h := c.hostOrEmpty(ctx, queue, failed)
+			n = c.opts.Fetch.PerDay(&h)
 			known[host] = n
 		}
 		return n
 	}
 }
 
-// signals returns a function that says what the claims of the sitemaps of a host are worth,
+// hostSignals returns a function that says what the claims of the sitemaps of a host are worth,
 // and other signs. It keeps the first error.
-func (c *Crawler) signals(ctx context.Context, failed *error) func(host string) (schedule.Signals, bool) {
+func (c *Crawler) hostSignals(ctx context.Context, failed *error) func(host string) (schedule.Signals, bool) {
 	return func(host string) (schedule.Signals, bool) {
-		h := c.knownHost(ctx, host, failed)
+		h := c.hostOrEmpty(ctx, host, failed)
 		return schedule.Signals{Precision: h.Lastmod.Precision(), Recall: h.Lastmod.Recall()}, h.Lastmod.Known()
 	}
 }
 
-// knownHost returns a host, one that has only a name if it is not known. It keeps the first
+// hostOrEmpty returns a host, one that has only a name if it is not known. It keeps the first
 // error.
-func (c *Crawler) knownHost(ctx context.Context, host string, failed *error) hostdb.Host {
-	h, err := c.s.Hosts.Get(ctx, host)
+func (c *Crawler) hostOrEmpty(ctx context.Context, host string, failed *error) hostdb.Host {
+	h, err := c.stores.Hosts.Get(ctx, host)
 	if err != nil {
 		if !errors.Is(err, hostdb.ErrNotFound) && *failed == nil {
 			*failed = err
@@ -248,24 +248,24 @@ func (c *Crawler) knownHost(ctx context.Context, host string, failed *error) hos
 	return h
 }
 
-// capacity is how many visits a day the known hosts allow together, and the threads
+// totalCapacity is how many visits a day the known hosts allow together, and the threads
 // of the fetch.
-func (c *Crawler) capacity(ctx context.Context) (float64, error) {
+func (c *Crawler) totalCapacity(ctx context.Context) (float64, error) {
 	sum, slow, n := 0.0, 0.0, 0.0
-	for h, err := range c.s.Hosts.Scan(ctx) {
+	for h, err := range c.stores.Hosts.Scan(ctx) {
 		if err != nil {
 			return 0, err
 		}
-		if c.o.Fetch.Politeness.By != hostdb.ByHost && h.LastFetch.IsZero() {
+		if c.opts.Fetch.Politeness.By != hostdb.ByHost && h.LastFetch.IsZero() {
 			continue // a host that has a robots.txt, and its queue elsewhere
 		}
 		if h.Elapsed > 0 {
 			slow += h.Elapsed.Seconds()
 			n++
 		}
-		sum += c.o.Fetch.PerDay(&h)
+		sum += c.opts.Fetch.PerDay(&h)
 	}
-	threads := c.o.Fetch.Threads
+	threads := c.opts.Fetch.Threads
 	if threads <= 0 {
 		threads = 50
 	}
@@ -276,19 +276,19 @@ func (c *Crawler) capacity(ctx context.Context) (float64, error) {
 	return min(sum, float64(threads)*24*3600/each), nil
 }
 
-// replan makes a plan if there is none that is still valid.
-func (c *Crawler) replan(ctx context.Context) error {
+// ensurePlan makes a plan if there is none that is still valid.
+func (c *Crawler) ensurePlan(ctx context.Context) error {
 	l := c.learned()
 	if l == nil {
 		return nil
 	}
 	if p := l.Plan; p != nil && p.For(l.Budget) {
-		a, err := c.account(ctx)
+		a, err := c.readAccount(ctx)
 		if err != nil {
 			return fmt.Errorf("recrawl: plan: %w", err)
 		}
 		const day = 24 * time.Hour
-		age, holds := c.o.Now().Sub(p.Made), max(time.Minute, min(p.Made.Sub(p.Begun), day))
+		age, holds := c.opts.Now().Sub(p.Made), max(time.Minute, min(p.Made.Sub(p.Begun), day))
 		if age >= 0 && age < holds && a.Visits < max(2*p.Visits, 1000) {
 			return nil
 		}
@@ -302,15 +302,15 @@ func (c *Crawler) replan(ctx context.Context) error {
 // when the crawl learns again.
 const leftJob = "schedule/left"
 
-// since tells a schedule.Default when the crawl switched to it from one that learns.
+// scheduleOfUpdate tells a schedule.Default when the crawl switched to it from one that learns.
 // The first update that finds an unused plan notes the time.
-func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule.FetchSchedule, error) {
+func (c *Crawler) scheduleOfUpdate(ctx context.Context, s schedule.FetchSchedule) (schedule.FetchSchedule, error) {
 	var d schedule.Default
 	switch s := s.(type) {
 	case schedule.Learned, *schedule.Learned:
-		mark, err := c.s.Crawl.Mark(ctx, leftJob)
+		mark, err := c.stores.Crawl.Mark(ctx, leftJob)
 		if err == nil && mark != "" {
-			err = c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, "")})
+			err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, "")})
 		}
 		return s, err
 	case schedule.Default:
@@ -323,19 +323,19 @@ func (c *Crawler) since(ctx context.Context, s schedule.FetchSchedule) (schedule
 	if !d.Since.IsZero() {
 		return s, nil
 	}
-	plan, err := c.s.Crawl.Mark(ctx, planJob)
+	plan, err := c.stores.Crawl.Mark(ctx, planJob)
 	if err != nil || plan == "" {
 		return s, err
 	}
-	mark, err := c.s.Crawl.Mark(ctx, leftJob)
+	mark, err := c.stores.Crawl.Mark(ctx, leftJob)
 	if err != nil {
 		return s, err
 	}
 	if d.Since, err = time.Parse(time.RFC3339, mark); err != nil {
 		// None yet, or none that can be read. Pages visited this second are among those
 		// whose interval was learned.
-		d.Since = c.o.Now().Truncate(time.Second).Add(time.Second).UTC()
-		err = c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, d.Since.Format(time.RFC3339))})
+		d.Since = c.opts.Now().Truncate(time.Second).Add(time.Second).UTC()
+		err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, d.Since.Format(time.RFC3339))})
 	}
 	return d, err
 }

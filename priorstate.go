@@ -15,47 +15,49 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-// A page that is visited because another led there is not on the fetch list, so the segment
-// does not hold what was known of it before. The update overwrites that, and OnPage is
-// called only afterwards. So it is noted in marks of the segment before the update begins.
-
-// known is what was known of a page before it was visited.
-type known struct {
+// priorState is the part of a record that an event compares with, as it was before the visit.
+//
+// For a page on the fetch list it is read from the list. A page that a redirect or link led to is
+// not on the list, and the update overwrites its record before OnPage is called: so the states of
+// such pages are saved in marks of the segment before the update begins.
+type priorState struct {
 	signature       string
 	signed, sitemap bool
 }
 
-func knownOf(d *crawldb.Datum) known {
-	return known{string(d.Signature), d.Signature != nil, d.IsSitemap()}
+func priorStateOf(d *crawldb.Datum) priorState {
+	return priorState{string(d.Signature), d.Signature != nil, d.IsSitemap()}
 }
 
-// beforeJob is the mark that says how many blocks of notes a segment has; each block is
+// priorStateJob is the mark that counts the blocks of saved states of a segment; each block is
 // a mark under it.
-func beforeJob(name string) string { return segment.RoundJob(name) + "/before" }
+func priorStateJob(name string) string { return segment.RoundJob(name) + "/before" }
 
-func beforeBlock(segment string, n int) string { return beforeJob(segment) + "/" + strconv.Itoa(n) }
+func priorStateBlockJob(segment string, n int) string {
+	return priorStateJob(segment) + "/" + strconv.Itoa(n)
+}
 
-// beforeBytes is the size to which a block of notes grows.
-const beforeBytes = 32 << 10
+// priorStateBlockBytes is the size at which a block of saved states is full.
+const priorStateBlockBytes = 32 << 10
 
 // unlisted returns the pages of a segment that are not on its fetch list, or may not be.
 func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 	found := map[string]struct{}{}
-	for v, err := range segment.Records[segment.Visit](ctx, c.s.Segments, name) {
+	for v, err := range segment.Records[segment.Visit](ctx, c.stores.Segments, name) {
 		if errors.Is(err, segment.ErrNotFound) { // not fetched: the update says so
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if v.Via != "" || c.o.Fetch.Following.Depth > 0 {
+		if v.Via != "" || c.opts.Fetch.Following.Depth > 0 {
 			found[strings.Clone(v.URL)] = struct{}{}
 		}
 	}
 	if len(found) == 0 {
 		return nil, nil
 	}
-	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
+	for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
 		if err != nil {
 			return nil, err
 		}
@@ -64,31 +66,31 @@ func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(found), crawldb.Compare), nil
 }
 
-// before returns what was known of the pages of a segment before its update. Pages of
-// which nothing of use was known are left out, to save memory.
-func (c *Crawler) before(ctx context.Context, name string) (map[string]known, error) {
-	before := map[string]known{}
-	for d, err := range segment.Records[crawldb.Datum](ctx, c.s.Segments, name) {
+// priorStates returns the states of the pages of a segment before its update, by URL. Empty
+// states are left out, to save memory.
+func (c *Crawler) priorStates(ctx context.Context, name string) (map[string]priorState, error) {
+	states := map[string]priorState{}
+	for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
 		if err != nil {
 			return nil, err
 		}
 		if _, err := segment.Unmark(&d); err != nil { // what is left is the record
 			return nil, err
 		}
-		if k := knownOf(&d); k != (known{}) {
-			before[strings.Clone(d.URL)] = k
+		if k := priorStateOf(&d); k != (priorState{}) {
+			states[strings.Clone(d.URL)] = k
 		}
 	}
-	return before, c.addNotes(ctx, name, before)
+	return states, c.addSavedStates(ctx, name, states)
 }
 
-// note keeps what is known of the pages of a segment that are not on its fetch list, unless
+// savePriorStates saves the states of the pages of a segment that are not on its fetch list, unless
 // its update has begun.
-func (c *Crawler) note(ctx context.Context, name string) error {
-	if c.o.OnPage == nil || c.o.Fetch.Following.MaxRedirects <= 0 && c.o.Fetch.Following.Depth <= 0 {
+func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
+	if c.opts.OnPage == nil || c.opts.Fetch.Following.MaxRedirects <= 0 && c.opts.Fetch.Following.Depth <= 0 {
 		return nil
 	}
-	if cursor, err := c.s.Crawl.Mark(ctx, update.Job(name)); err != nil || cursor != "" {
+	if cursor, err := c.stores.Crawl.Mark(ctx, update.Job(name)); err != nil || cursor != "" {
 		return err
 	}
 	urls, err := c.unlisted(ctx, name)
@@ -98,17 +100,17 @@ func (c *Crawler) note(ctx context.Context, name string) error {
 	var blocks []string
 	var block []byte
 	for _, url := range urls {
-		d, err := c.s.Crawl.Get(ctx, url)
+		d, err := c.stores.Crawl.Get(ctx, url)
 		if errors.Is(err, crawldb.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if k := knownOf(&d); k != (known{}) {
-			block = appendKnown(block, url, k)
+		if k := priorStateOf(&d); k != (priorState{}) {
+			block = appendPriorState(block, url, k)
 		}
-		if len(block) >= beforeBytes {
+		if len(block) >= priorStateBlockBytes {
 			blocks, block = append(blocks, string(block)), block[:0]
 		}
 	}
@@ -118,28 +120,28 @@ func (c *Crawler) note(ctx context.Context, name string) error {
 	if len(blocks) == 0 {
 		return nil
 	}
-	marks := map[string]string{beforeJob(name): strconv.Itoa(len(blocks))}
+	marks := map[string]string{priorStateJob(name): strconv.Itoa(len(blocks))}
 	for i, b := range blocks {
-		marks[beforeBlock(name, i)] = b
+		marks[priorStateBlockJob(name, i)] = b
 	}
-	return c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
+	return c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
-// addNotes adds what was noted of the pages of a segment. Notes that cannot be read count
+// addSavedStates adds the saved states of the pages of a segment. States that cannot be read count
 // as missing.
-func (c *Crawler) addNotes(ctx context.Context, name string, to map[string]known) error {
-	for mark, err := range c.notes(ctx, name) {
+func (c *Crawler) addSavedStates(ctx context.Context, name string, to map[string]priorState) error {
+	for mark, err := range c.savedStateMarks(ctx, name) {
 		if err != nil {
 			return err
 		}
-		text, err := c.s.Crawl.Mark(ctx, mark)
+		text, err := c.stores.Crawl.Mark(ctx, mark)
 		if err != nil {
 			return err
 		}
 		for block := []byte(text); len(block) > 0; {
-			url, k, rest, ok := cutKnown(block)
+			url, k, rest, ok := cutPriorState(block)
 			if !ok {
-				c.o.Logger.Warn("recrawl: what was known of pages that others led to cannot be read: they count as new", "mark", mark)
+				c.opts.Logger.Warn("recrawl: what was known of pages that others led to cannot be read: they count as new", "mark", mark)
 				break
 			}
 			to[url], block = k, rest
@@ -148,10 +150,10 @@ func (c *Crawler) addNotes(ctx context.Context, name string, to map[string]known
 	return nil
 }
 
-// notes yields the marks of the notes of a segment.
-func (c *Crawler) notes(ctx context.Context, name string) iter.Seq2[string, error] {
+// savedStateMarks yields the marks that hold the saved states of a segment.
+func (c *Crawler) savedStateMarks(ctx context.Context, name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		mark, err := c.s.Crawl.Mark(ctx, beforeJob(name))
+		mark, err := c.stores.Crawl.Mark(ctx, priorStateJob(name))
 		if err != nil || mark == "" {
 			if err != nil {
 				yield("", err)
@@ -160,36 +162,36 @@ func (c *Crawler) notes(ctx context.Context, name string) iter.Seq2[string, erro
 		}
 		n, err := strconv.ParseUint(mark, 10, 20)
 		if err != nil {
-			c.o.Logger.Warn("recrawl: what was known of pages that others led to cannot be found: they count as new", "mark", beforeJob(name))
+			c.opts.Logger.Warn("recrawl: what was known of pages that others led to cannot be found: they count as new", "mark", priorStateJob(name))
 			return
 		}
 		for i := range int(n) {
-			if !yield(beforeBlock(name, i), nil) {
+			if !yield(priorStateBlockJob(name, i), nil) {
 				return
 			}
 		}
 	}
 }
 
-// forgotten returns the marks that remove the notes of a segment. Notes that cannot be found
+// clearedStateMarks returns the marks that remove the saved states of a segment. States that cannot be found
 // stay.
-func (c *Crawler) forgotten(ctx context.Context, name string) map[string]string {
+func (c *Crawler) clearedStateMarks(ctx context.Context, name string) map[string]string {
 	marks := map[string]string{}
-	for mark, err := range c.notes(ctx, name) {
+	for mark, err := range c.savedStateMarks(ctx, name) {
 		if err != nil {
 			break
 		}
 		marks[mark] = ""
 	}
 	if len(marks) > 0 {
-		marks[beforeJob(name)] = ""
+		marks[priorStateJob(name)] = ""
 	}
 	return marks
 }
 
-// appendKnown adds a note: the length of the URL and the URL, a number that says what else
-// is known, and the signature in the same form as the URL.
-func appendKnown(b []byte, url string, k known) []byte {
+// appendPriorState encodes a state: the length of the URL and the URL, a number of flags, and the
+// signature in the same form as the URL.
+func appendPriorState(b []byte, url string, k priorState) []byte {
 	b = append(binary.AppendUvarint(b, uint64(len(url))), url...)
 	bits := uint64(0)
 	if k.signed {
@@ -202,8 +204,8 @@ func appendKnown(b []byte, url string, k known) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(k.signature))), k.signature...)
 }
 
-// cutKnown reads the first note of a block.
-func cutKnown(b []byte) (url string, k known, rest []byte, ok bool) {
+// cutPriorState decodes the first state of a block.
+func cutPriorState(b []byte) (url string, k priorState, rest []byte, ok bool) {
 	ok = true
 	number := func() uint64 {
 		n, size := binary.Uvarint(b)
@@ -226,6 +228,6 @@ func cutKnown(b []byte) (url string, k known, rest []byte, ok bool) {
 	}
 	url = text()
 	bits := number()
-	k = known{text(), bits&1 != 0, bits&2 != 0}
+	k = priorState{text(), bits&1 != 0, bits&2 != 0}
 	return url, k, b, ok
 }

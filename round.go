@@ -16,46 +16,46 @@ import (
 // the next one needs it, and returns an error that is ctx.Err() or says what
 // failed.
 func (c *Crawler) Round(ctx context.Context) (Report, error) {
-	done, err := c.begin(ctx)
+	done, err := c.lockRounds(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	defer done()
-	return c.oneRound(ctx, c.generateOptions(), single)
+	return c.oneRound(ctx, c.generateOptions(), calledByRound)
 }
 
-// begin waits for the turn to make rounds, and returns the function that ends it.
-func (c *Crawler) begin(ctx context.Context) (end func(), err error) {
-	if err := c.round.take(ctx); err != nil {
+// lockRounds waits for the turn to make rounds, and returns the function that ends it.
+func (c *Crawler) lockRounds(ctx context.Context) (end func(), err error) {
+	if err := c.roundMutex.lock(ctx); err != nil {
 		return nil, err
 	}
 	return func() {
-		c.status.stage("", "")
-		c.round.give()
+		c.status.setStage("", "")
+		c.roundMutex.unlock()
 	}, nil
 }
 
-// occasion is why a round is made.
-type occasion int
+// roundCaller is why a round is made.
+type roundCaller int
 
 const (
-	single  occasion = iota // by Round
-	running                 // by Run
-	free                    // beside them, out of no budget
+	calledByRound    roundCaller = iota // by Round
+	calledByRun                         // by Run
+	calledBySitemaps                    // beside them, out of no budget
 )
 
-func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion) (Report, error) {
+func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why roundCaller) (Report, error) {
 	began := time.Now()
 	c.reload()
 	var r Report
-	err := c.work(ctx, o, why, &r)
+	err := c.processNext(ctx, o, why, &r)
 	if err == nil {
-		r.Freshness, err = c.freshness(ctx)
+		r.Freshness, err = c.plannedFreshness(ctx)
 	}
 	r.Elapsed = time.Since(began)
-	c.status.round(&r)
-	if r.Rounds > 0 && c.o.OnRound != nil {
-		c.o.OnRound(r)
+	c.status.addRound(&r)
+	if r.Rounds > 0 && c.opts.OnRound != nil {
+		c.opts.OnRound(r)
 	}
 	return r, err
 }
@@ -64,23 +64,23 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why occasion
 // round has one set of rules. A bad file is no reason to stop: its former rules
 // stay in force.
 func (c *Crawler) reload() {
-	all := []urlfilter.Reloader{c.o.Rules}
-	for _, r := range []*urlfilter.Rules{c.o.Generate.Rules, c.o.Fetch.Rules, c.o.Update.Sweep.Rules} {
-		if r != nil && r != c.o.Rules {
+	all := []urlfilter.Reloader{c.opts.Rules}
+	for _, r := range []*urlfilter.Rules{c.opts.Generate.Rules, c.opts.Fetch.Rules, c.opts.Update.Sweep.Rules} {
+		if r != nil && r != c.opts.Rules {
 			all = append(all, r)
 		}
 	}
-	for _, r := range append(all, c.o.Reload...) {
+	for _, r := range append(all, c.opts.Reload...) {
 		switch changed, err := r.Reload(); {
 		case err != nil:
-			c.o.Logger.Warn("recrawl: rules could not be read again and stay as they were", "error", err)
+			c.opts.Logger.Warn("recrawl: rules could not be read again and stay as they were", "error", err)
 		case changed:
-			c.o.Logger.Info("recrawl: rules were read again")
+			c.opts.Logger.Info("recrawl: rules were read again")
 		}
 	}
 }
 
-func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r *Report) error {
+func (c *Crawler) processNext(ctx context.Context, o generate.Options, why roundCaller, r *Report) error {
 	name, damaged, err := c.unfinished(ctx)
 	r.Damaged = damaged
 	if err == nil && name == "" {
@@ -89,14 +89,14 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 	if err != nil || name == "" {
 		return err
 	}
-	if why == running {
+	if why == calledByRun {
 		if err := c.beginRound(ctx, name); err != nil {
 			return err
 		}
 	}
 	r.Rounds, r.Segments = 1, []string{name}
-	err = c.segment(ctx, name, r)
-	if damages(err, name) && ctx.Err() == nil {
+	err = c.processSegment(ctx, name, r)
+	if isDamageOf(err, name) && ctx.Err() == nil {
 		// It would end each round from now on, for the sake of a list's worth of pages.
 		c.setAside(name, err)
 		r.Damaged, err = append(r.Damaged, name), nil
@@ -106,29 +106,29 @@ func (c *Crawler) work(ctx context.Context, o generate.Options, why occasion, r 
 
 // selectDue makes the segment of a round. It returns "" if there is nothing to select now,
 // and sets NextDue if it is known when there will be.
-func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why occasion, r *Report) (name string, err error) {
-	c.status.stage("generate", "")
-	if why == running {
-		if o, err = c.ahead(ctx, o); err != nil {
+func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCaller, r *Report) (name string, err error) {
+	c.status.setStage("generate", "")
+	if why == calledByRun {
+		if o, err = c.lookAhead(ctx, o); err != nil {
 			return "", err
 		}
 	}
-	if why != free {
-		if err := c.replan(ctx); err != nil {
+	if why != calledBySitemaps {
+		if err := c.ensurePlan(ctx); err != nil {
 			return "", err
 		}
-		if o, r.NextDue, err = c.within(ctx, o); err != nil || !r.NextDue.IsZero() {
+		if o, r.NextDue, err = c.limitToBudget(ctx, o); err != nil || !r.NextDue.IsZero() {
 			return "", err
 		}
-		o = c.inTime(o)
+		o = c.limitToRoundTime(o)
 	}
-	g, err := generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
+	g, err := generate.Run(ctx, c.stores.Crawl, c.stores.Segments, o)
 	if err != nil {
 		return "", err
 	}
-	if r.ahead = why == running && o.Ahead > 0; r.ahead {
+	if r.ahead = why == calledByRun && o.Ahead > 0; r.ahead {
 		// If this mark is lost, the leases say the same.
-		if err := c.mark(ctx, aheadJob, "selected"); err != nil {
+		if err := c.setMark(ctx, aheadJob, "selected"); err != nil {
 			return "", err
 		}
 	}
@@ -140,9 +140,9 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why occasio
 	return g.Segments[0], nil
 }
 
-// inTime limits a round to what there is time for: see Options.RoundTime.
-func (c *Crawler) inTime(o generate.Options) generate.Options {
-	t := c.o.RoundTime
+// limitToRoundTime limits a round to what there is time for: see Options.RoundTime.
+func (c *Crawler) limitToRoundTime(o generate.Options) generate.Options {
+	t := c.opts.RoundTime
 	if t == 0 {
 		t = time.Hour
 	}
@@ -150,7 +150,7 @@ func (c *Crawler) inTime(o generate.Options) generate.Options {
 		return o
 	}
 	most := func(crawlDelay time.Duration) int {
-		pause := c.o.Fetch.Pause(crawlDelay)
+		pause := c.opts.Fetch.Pause(crawlDelay)
 		if pause <= 0 {
 			return -1
 		}
@@ -158,17 +158,17 @@ func (c *Crawler) inTime(o generate.Options) generate.Options {
 	}
 	o.MaxPerHost = most(0)
 	o.HostLimit = func(h *hostdb.Host) (float64, error) { return float64(most(h.CrawlDelay)), nil }
-	if c.o.Fetch.Politeness.By == hostdb.ByDomain {
+	if c.opts.Fetch.Politeness.By == hostdb.ByDomain {
 		o.By = hostdb.ByDomain
 	}
 	return o
 }
 
-// segment takes a segment through the stages that it has not been through.
-func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
-	c.status.stage("fetch", name)
+// processSegment takes a segment through the stages that it has not been through.
+func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) error {
+	c.status.setStage("fetch", name)
 	stage := c.Fetch
-	if c.o.ParseLater {
+	if c.opts.ParseLater {
 		stage = c.FetchOnly
 	}
 	f, err := stage(ctx, name)
@@ -177,8 +177,8 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 	if err != nil {
 		return err
 	}
-	if c.o.ParseLater {
-		c.status.stage("parse", name)
+	if c.opts.ParseLater {
+		c.status.setStage("parse", name)
 		p, err := c.Parse(ctx, name)
 		r.Links, r.LinksRejected = r.Links+p.Links, r.LinksRejected+p.LinksRejected
 		r.Sitemaps.Add(p.Sitemaps)
@@ -186,31 +186,31 @@ func (c *Crawler) segment(ctx context.Context, name string, r *Report) error {
 			return err
 		}
 	}
-	c.status.stage("update", name)
+	c.status.setStage("update", name)
 	u, err := c.Update(ctx, name)
 	r.Overgrown = u.Overgrown
 	if r.SitemapEffects = u.Sitemaps; err != nil {
 		return err
 	}
-	c.status.stage("invert", name)
+	c.status.setStage("invert", name)
 	if _, err := c.InvertLinks(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: invert %s: %w", name, err)
 	}
-	if c.o.Dedup != nil {
-		c.status.stage("dedup", name)
+	if c.opts.Dedup != nil {
+		c.status.setStage("dedup", name)
 		if _, err := c.markDuplicates(ctx); err != nil {
 			return err
 		}
 	}
-	c.status.stage("pages", name)
+	c.status.setStage("pages", name)
 	if r.Events, err = c.deliver(ctx, name); err != nil {
 		return err
 	}
 	if err := c.sweepAsDedup(ctx); err != nil {
 		return err
 	}
-	if err := c.done(ctx, name); err != nil {
+	if err := c.finishSegment(ctx, name); err != nil {
 		return err
 	}
-	return c.retire(ctx)
+	return c.removeOldSegments(ctx)
 }

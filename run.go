@@ -21,7 +21,7 @@ import (
 // only as many rounds as that one had left.
 func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	var total Report
-	end, err := c.begin(ctx)
+	end, err := c.lockRounds(ctx)
 	if err != nil {
 		return total, err
 	}
@@ -29,16 +29,16 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	err = c.run(ctx, &total)
 	keep, done := grace.Context(ctx)
 	defer done()
-	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
+	if e := c.stores.Crawl.Sync(keep); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
 	}
 	// The mark that the run is unfinished is removed last: if the process dies
 	// before that, the next run finds nothing left to do.
 	if err == nil {
-		err = c.mark(ctx, aheadJob, "")
+		err = c.setMark(ctx, aheadJob, "")
 	}
-	if err == nil && c.o.Rounds > 0 {
-		err = c.mark(ctx, roundsJob, "")
+	if err == nil && c.opts.Rounds > 0 {
+		err = c.setMark(ctx, roundsJob, "")
 	}
 	return total, err
 }
@@ -48,8 +48,8 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 	if err != nil {
 		return err
 	}
-	for c.o.Rounds <= 0 || left > 0 {
-		r, err := c.oneRound(ctx, c.generateOptions(), running)
+	for c.opts.Rounds <= 0 || left > 0 {
+		r, err := c.oneRound(ctx, c.generateOptions(), calledByRun)
 		total.add(r)
 		switch {
 		case err != nil:
@@ -58,7 +58,7 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 			left--
 		case r.ahead:
 			// Nothing was due ahead; now for what is due at all.
-		case !c.o.Wait:
+		case !c.opts.Wait:
 			return nil
 		default:
 			if err := c.wait(ctx, r.NextDue); err != nil {
@@ -81,61 +81,61 @@ const roundsJob = "run/rounds"
 // Options.Rounds has begun, and the segment of the last. A run with another number
 // is unrelated.
 func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err error) {
-	mark, err := c.progress(ctx, roundsJob)
+	mark, err := c.readMark(ctx, roundsJob)
 	if err != nil {
 		return 0, "", err
 	}
 	var of int
-	if _, err := fmt.Sscanf(mark, "%d of %d: %s", &n, &of, &last); err != nil || of != c.o.Rounds {
+	if _, err := fmt.Sscanf(mark, "%d of %d: %s", &n, &of, &last); err != nil || of != c.opts.Rounds {
 		return 0, "", nil
 	}
 	return n, last, nil
 }
 
 // beginRound counts a round of a run, unless it is a resumed one.
-func (c *Crawler) beginRound(ctx context.Context, segment string) error {
-	if c.o.Rounds <= 0 {
+func (c *Crawler) beginRound(ctx context.Context, name string) error {
+	if c.opts.Rounds <= 0 {
 		return nil
 	}
 	n, last, err := c.roundsBegun(ctx)
-	if err != nil || last == segment {
+	if err != nil || last == name {
 		return err
 	}
-	return c.mark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.o.Rounds, segment))
+	return c.setMark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.opts.Rounds, name))
 }
 
 // roundsLeft returns how many rounds a run has left, including one to be resumed.
 func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	n, last, err := c.roundsBegun(ctx)
 	if err != nil || n == 0 {
-		return c.o.Rounds, err
+		return c.opts.Rounds, err
 	}
-	r, err := c.roundOf(ctx, last)
+	r, err := c.roundState(ctx, last)
 	if err != nil {
 		return 0, err
 	}
 	if !r.Done {
 		n--
 	}
-	return c.o.Rounds - n, nil
+	return c.opts.Rounds - n, nil
 }
 
-// ahead changes the options for a selection of a run: the first one of the run selects all
+// lookAhead changes the options for a selection of a run: the first one of the run selects all
 // that is due within Generate.Ahead, in as many segments as it takes; the mark that it sets
 // says to later ones that they select only what is due.
-func (c *Crawler) ahead(ctx context.Context, o generate.Options) (generate.Options, error) {
+func (c *Crawler) lookAhead(ctx context.Context, o generate.Options) (generate.Options, error) {
 	if o.Ahead <= 0 {
 		return o, nil
 	}
-	mark, err := c.progress(ctx, aheadJob)
+	mark, err := c.readMark(ctx, aheadJob)
 	switch {
 	case err != nil:
 	case mark != "":
 		o.Ahead = 0
-	case c.o.Rounds <= 0:
+	case c.opts.Rounds <= 0:
 		o.Segments = maxSegments
 	default:
-		o.Segments = max(o.Segments, c.o.Rounds)
+		o.Segments = max(o.Segments, c.opts.Rounds)
 	}
 	return o, err
 }
@@ -147,16 +147,16 @@ const maxSegments = 1_000
 func (c *Crawler) wait(ctx context.Context, due time.Time) error {
 	pause := time.Minute
 	if !due.IsZero() {
-		pause = min(pause, max(due.Sub(c.o.Now()), time.Second))
+		pause = min(pause, max(due.Sub(c.opts.Now()), time.Second))
 	}
-	c.status.stage("wait", "")
+	c.status.setStage("wait", "")
 	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.C:
-	case <-c.injected:
+	case <-c.wakeup:
 	}
 	return nil
 }

@@ -25,33 +25,33 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 		} else if !done {
 			return merge.SegmentReport{}, fmt.Errorf("recrawl: merge segments: %s is not folded into the crawl db yet", name)
 		}
-		srcs = append(srcs, merge.Source{Store: c.s.Segments, Name: name})
+		srcs = append(srcs, merge.Source{Store: c.stores.Segments, Name: name})
 	}
 	if o.Now == nil {
-		o.Now = c.o.Now
+		o.Now = c.opts.Now
 	}
-	told := o.Complete
+	complete := o.Complete
 	var marked []string
 	o.Complete = func(ctx context.Context, name string) error {
 		marked = append(marked, name)
-		if err := update.MarkDone(ctx, c.s.Crawl, name); err != nil {
+		if err := update.MarkDone(ctx, c.stores.Crawl, name); err != nil {
 			return err
 		}
 		// The visits in it were counted when the segments that it is made of were done.
-		if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(segment.RoundJob(name), segment.Round{Done: true}.String())}); err != nil {
+		if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(segment.RoundJob(name), segment.Round{Done: true}.String())}); err != nil {
 			return err
 		}
-		if err := c.s.Crawl.Sync(ctx); err != nil || told == nil {
+		if err := c.stores.Crawl.Sync(ctx); err != nil || complete == nil {
 			return err
 		}
-		return told(ctx, name)
+		return complete(ctx, name)
 	}
-	r, err := merge.Segments(ctx, c.s.Segments, srcs, o)
+	r, err := merge.Segments(ctx, c.stores.Segments, srcs, o)
 	if err != nil { // and nothing is there of what was to be marked
 		clean, end := grace.Context(ctx)
 		defer end()
 		for _, name := range marked {
-			if e := c.unmark(clean, name); e != nil {
+			if e := c.removeMarks(clean, name); e != nil {
 				err = errors.Join(err, fmt.Errorf("recrawl: merge segments: %w", e))
 			}
 		}
@@ -64,32 +64,32 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 // [Crawler.DoneSegments], are lost: its pages are due again when their leases
 // end.
 func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
-	if err := c.s.Segments.Remove(ctx, name); err != nil {
+	if err := c.stores.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
-	if err := c.unmark(ctx, name); err != nil {
+	if err := c.removeMarks(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
 	return nil
 }
 
-// unmark removes the marks of a segment that is not there any more.
-func (c *Crawler) unmark(ctx context.Context, name string) error {
-	marks := c.forgotten(ctx, name)
+// removeMarks removes the marks of a segment that is not there any more.
+func (c *Crawler) removeMarks(ctx context.Context, name string) error {
+	marks := c.clearedStateMarks(ctx, name)
 	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
 		marks[job] = ""
 	}
-	return c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
+	return c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
 // DoneSegments returns the segments that are done, oldest first.
 func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
 	var names []string
-	for name, err := range c.s.Segments.List(ctx) {
+	for name, err := range c.stores.Segments.List(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("recrawl: %w", err)
 		}
-		r, err := c.roundOf(ctx, name)
+		r, err := c.roundState(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -103,14 +103,14 @@ func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
 // unfinished returns the oldest segment that is neither done nor damaged, "" if there is
 // none, and the damaged ones that were found on the way.
 func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []string, err error) {
-	for name, err := range c.s.Segments.List(ctx) {
+	for name, err := range c.stores.Segments.List(ctx) {
 		if err != nil {
 			return "", damaged, fmt.Errorf("recrawl: %w", err)
 		}
-		if c.isAside(name) {
+		if c.isSetAside(name) {
 			continue
 		}
-		r, err := c.roundOf(ctx, name)
+		r, err := c.roundState(ctx, name)
 		if err != nil {
 			return "", damaged, err
 		}
@@ -118,8 +118,8 @@ func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []stri
 			continue
 		}
 		// A segment that another crawler is making is not ours.
-		switch ok, err := segment.Has[crawldb.Datum](ctx, c.s.Segments, name); {
-		case damages(err, name):
+		switch ok, err := segment.Has[crawldb.Datum](ctx, c.stores.Segments, name); {
+		case isDamageOf(err, name):
 			c.setAside(name, fmt.Errorf("recrawl: %w", err))
 			damaged = append(damaged, name)
 		case err != nil:
@@ -131,9 +131,9 @@ func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []stri
 	return "", damaged, nil
 }
 
-// roundOf returns how far a segment has come after its update.
-func (c *Crawler) roundOf(ctx context.Context, name string) (segment.Round, error) {
-	mark, err := c.progress(ctx, segment.RoundJob(name))
+// roundState returns how far a segment has come after its update.
+func (c *Crawler) roundState(ctx context.Context, name string) (segment.Round, error) {
+	mark, err := c.readMark(ctx, segment.RoundJob(name))
 	if err != nil {
 		return segment.Round{}, err
 	}
@@ -144,26 +144,26 @@ func (c *Crawler) roundOf(ctx context.Context, name string) (segment.Round, erro
 	return r, err
 }
 
-// progress reads the mark of a job, "" if there is none.
-func (c *Crawler) progress(ctx context.Context, job string) (string, error) {
-	mark, err := c.s.Crawl.Mark(ctx, job)
+// readMark reads the mark of a job, "" if there is none.
+func (c *Crawler) readMark(ctx context.Context, job string) (string, error) {
+	mark, err := c.stores.Crawl.Mark(ctx, job)
 	if err != nil {
 		return "", fmt.Errorf("recrawl: %w", err)
 	}
 	return mark, nil
 }
 
-// mark writes the mark of a job; an empty cursor removes it.
-func (c *Crawler) mark(ctx context.Context, job, cursor string) error {
-	if err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(job, cursor)}); err != nil {
+// setMark writes the mark of a job; an empty cursor removes it.
+func (c *Crawler) setMark(ctx context.Context, job, cursor string) error {
+	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(job, cursor)}); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	return nil
 }
 
 // Updated reports whether a segment was folded into the crawl db.
-func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
-	done, err := update.Done(ctx, c.s.Crawl, segment)
+func (c *Crawler) Updated(ctx context.Context, name string) (bool, error) {
+	done, err := update.Done(ctx, c.stores.Crawl, name)
 	if err != nil {
 		err = fmt.Errorf("recrawl: %w", err)
 	}
@@ -174,53 +174,53 @@ func (c *Crawler) Updated(ctx context.Context, segment string) (bool, error) {
 // callers that run the stages one by one; a round calls it itself. If there is no such
 // segment, the error is segment.ErrNotFound.
 func (c *Crawler) Finish(ctx context.Context, name string) error {
-	for there, err := range c.s.Segments.List(ctx) {
+	for there, err := range c.stores.Segments.List(ctx) {
 		if err != nil {
 			return fmt.Errorf("recrawl: finish %s: %w", name, err)
 		}
 		if there == name {
-			return c.done(ctx, name)
+			return c.finishSegment(ctx, name)
 		}
 	}
 	return fmt.Errorf("recrawl: finish %s: %w", name, segment.ErrNotFound)
 }
 
-// done marks a segment as done, and in the same step counts its visits, once. If two are
+// finishSegment marks a segment as done, and in the same step counts its visits, once. If two are
 // done at the same time, by Finish or a round, they are counted one after the other.
-func (c *Crawler) done(ctx context.Context, name string) error {
-	marks := c.forgotten(ctx, name)
+func (c *Crawler) finishSegment(ctx context.Context, name string) error {
+	marks := c.clearedStateMarks(ctx, name)
 	if l := c.learned(); l != nil {
-		if err := c.counting.take(ctx); err != nil {
+		if err := c.accountMutex.lock(ctx); err != nil {
 			return err
 		}
-		defer c.counting.give()
-		was, err := c.roundOf(ctx, name)
-		if err != nil || was.Done {
+		defer c.accountMutex.unlock()
+		state, err := c.roundState(ctx, name)
+		if err != nil || state.Done {
 			return err
 		}
-		if marks[accountJob], err = c.charge(ctx, name, l.Budget); err != nil {
+		if marks[accountJob], err = c.countVisits(ctx, name, l.Budget); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
 	marks[segment.RoundJob(name)] = segment.Round{Done: true}.String()
-	err := c.s.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
+	err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	return nil
 }
 
-// retire removes all but the newest KeepSegments done segments, and then their
+// removeOldSegments removes all but the newest KeepSegments done segments, and then their
 // marks.
-func (c *Crawler) retire(ctx context.Context) error {
-	if c.o.KeepSegments <= 0 {
+func (c *Crawler) removeOldSegments(ctx context.Context) error {
+	if c.opts.KeepSegments <= 0 {
 		return nil
 	}
 	done, err := c.DoneSegments(ctx)
 	if err != nil {
 		return err
 	}
-	for _, name := range done[:max(0, len(done)-c.o.KeepSegments)] {
+	for _, name := range done[:max(0, len(done)-c.opts.KeepSegments)] {
 		if err := c.RemoveSegment(ctx, name); err != nil && !errors.Is(err, segment.ErrBusy) {
 			return err
 		}
@@ -228,10 +228,10 @@ func (c *Crawler) retire(ctx context.Context) error {
 	return nil
 }
 
-// marked reports whether a segment has left a mark.
-func (c *Crawler) marked(ctx context.Context, name string) (bool, error) {
+// hasMarks reports whether a segment has left a mark.
+func (c *Crawler) hasMarks(ctx context.Context, name string) (bool, error) {
 	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
-		if mark, err := c.s.Crawl.Mark(ctx, job); err != nil || mark != "" {
+		if mark, err := c.stores.Crawl.Mark(ctx, job); err != nil || mark != "" {
 			return mark != "", err
 		}
 	}

@@ -22,11 +22,11 @@ import (
 // ended after it, or Stores.Crawl was synced.
 func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 	fail := func(err error) error { return fmt.Errorf("recrawl: signal %s: %w", url, err) }
-	normal, err := c.o.Rules.Apply(urlfilter.Inject, url)
+	normal, err := c.opts.Rules.Apply(urlfilter.Inject, url)
 	if err != nil {
 		return fail(err)
 	}
-	h, err := c.s.Hosts.Get(ctx, hostdb.ByHost.Key(normal))
+	h, err := c.stores.Hosts.Get(ctx, hostdb.ByHost.Key(normal))
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 		return fail(err)
 	}
@@ -35,7 +35,7 @@ func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 		at = now
 	}
 	found := false
-	err = c.s.Crawl.Update(ctx, crawldb.Batch{URLs: []string{normal}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	err = c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: []string{normal}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		if found = old != nil; !found {
 			return nil, nil
 		}

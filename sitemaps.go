@@ -61,33 +61,33 @@ type SitemapReport struct {
 // name are not fetched; that is left to Run.
 func (c *Crawler) ReadSitemaps(ctx context.Context, o SitemapOptions) (SitemapReport, error) {
 	var r SitemapReport
-	end, err := c.begin(ctx)
+	end, err := c.lockRounds(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer end()
-	err = c.sitemaps(ctx, o, &r)
+	err = c.readSitemaps(ctx, o, &r)
 	keep, done := grace.Context(ctx)
 	defer done()
-	if e := c.s.Crawl.Sync(keep); err == nil && e != nil {
+	if e := c.stores.Crawl.Sync(keep); err == nil && e != nil {
 		err = fmt.Errorf("recrawl: %w", e)
 	}
 	return r, err
 }
 
-func (c *Crawler) sitemaps(ctx context.Context, o SitemapOptions, r *SitemapReport) error {
+func (c *Crawler) readSitemaps(ctx context.Context, o SitemapOptions, r *SitemapReport) error {
 	marks, asked := map[string]crawldb.Sitemap{}, map[string]bool{}
-	if err := c.sources(ctx, o, marks, asked, r); err != nil {
+	if err := c.addSources(ctx, o, marks, asked, r); err != nil {
 		return err
 	}
 	if o.KnownHosts {
-		for h, err := range c.s.Hosts.Scan(ctx) {
+		for h, err := range c.stores.Hosts.Scan(ctx) {
 			if err != nil {
 				return fmt.Errorf("recrawl: sitemaps: %w", err)
 			}
 			for _, f := range h.Robots {
-				rules := robots.Parse(f.Body, c.o.Agent)
-				if c.listed(f.Origin, rules.Sitemaps, marks) > 0 {
+				rules := robots.Parse(f.Body, c.opts.Agent)
+				if c.addListed(f.Origin, rules.Sitemaps, marks) > 0 {
 					asked[hostdb.ByHost.Key(f.Origin)] = true
 				}
 			}
@@ -104,7 +104,7 @@ func (c *Crawler) sitemaps(ctx context.Context, o SitemapOptions, r *SitemapRepo
 	}
 	g.Status, g.MinScore, g.MaxInterval, g.Ahead, g.MaxPerHost, g.HostLimit = 0, 0, 0, 0, 0, nil
 	for {
-		round, err := c.oneRound(ctx, g, free)
+		round, err := c.oneRound(ctx, g, calledBySitemaps)
 		r.add(round)
 		if err != nil {
 			return err
@@ -113,11 +113,11 @@ func (c *Crawler) sitemaps(ctx context.Context, o SitemapOptions, r *SitemapRepo
 			break
 		}
 	}
-	return c.lastmods(ctx, marks, r)
+	return c.reportLastmods(ctx, marks, r)
 }
 
-// sources adds what the options name.
-func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[string]crawldb.Sitemap, asked map[string]bool, r *SitemapReport) error {
+// addSources adds what the options name.
+func (c *Crawler) addSources(ctx context.Context, o SitemapOptions, marks map[string]crawldb.Sitemap, asked map[string]bool, r *SitemapReport) error {
 	if o.Sources == nil {
 		return nil
 	}
@@ -135,10 +135,10 @@ func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[strin
 				r.Refused = append(r.Refused, fmt.Errorf("recrawl: sitemap %s: %w", source, err))
 				continue
 			}
-			addMark(marks, normal, crawldb.Sitemap{Budget: c.sitemapFiles()})
+			addMark(marks, normal, crawldb.Sitemap{Budget: c.maxSitemapFiles()})
 			continue
 		}
-		home, err := c.home(source)
+		home, err := c.homeURL(source)
 		if err != nil {
 			r.Refused = append(r.Refused, fmt.Errorf("recrawl: sitemaps of %s: %w", source, err))
 			continue
@@ -146,7 +146,7 @@ func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[strin
 		homes[source] = home
 	}
 	urls := slices.Sorted(maps.Values(homes))
-	if err := c.askRobots(ctx, slices.Compact(urls)); err != nil {
+	if err := c.fetchRobots(ctx, slices.Compact(urls)); err != nil {
 		return err
 	}
 	for _, source := range slices.Sorted(maps.Keys(homes)) {
@@ -156,11 +156,11 @@ func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[strin
 		if err != nil {
 			return fmt.Errorf("recrawl: sitemaps: %w", err)
 		}
-		if known && c.listed(crawldb.Origin(home), rules.Sitemaps, marks) > 0 {
+		if known && c.addListed(crawldb.Origin(home), rules.Sitemaps, marks) > 0 {
 			continue
 		}
 		if o.Default && known && !rules.Unavailable {
-			c.listed(crawldb.Origin(home), []string{"/sitemap.xml"}, marks)
+			c.addListed(crawldb.Origin(home), []string{"/sitemap.xml"}, marks)
 			continue
 		}
 		r.Without = append(r.Without, source)
@@ -168,9 +168,9 @@ func (c *Crawler) sources(ctx context.Context, o SitemapOptions, marks map[strin
 	return nil
 }
 
-// home is the start page of a host, with the first scheme that the rules
+// homeURL is the start page of a host, with the first scheme that the rules
 // accept. (Nutch: SitemapMapper.)
-func (c *Crawler) home(host string) (string, error) {
+func (c *Crawler) homeURL(host string) (string, error) {
 	var first error
 	for _, scheme := range []string{"http", "https"} {
 		u, err := c.sitemapRules().Apply(urlfilter.Inject, scheme+"://"+host+"/")
@@ -189,20 +189,20 @@ func (c *Crawler) home(host string) (string, error) {
 
 // sitemapRules are the rules for what sitemaps name.
 func (c *Crawler) sitemapRules() *urlfilter.Rules {
-	some := *c.o.Rules
-	if c.o.Fetch.Sitemaps.NoNormalize {
+	some := *c.opts.Rules
+	if c.opts.Fetch.Sitemaps.NoNormalize {
 		some.Normalizers = nil
 	}
-	if c.o.Fetch.Sitemaps.NoFilter {
+	if c.opts.Fetch.Sitemaps.NoFilter {
 		some.Filters = nil
 	}
 	return &some
 }
 
-// listed adds the sitemaps that a robots.txt lists, and returns how many.
-func (c *Crawler) listed(origin string, sitemaps []string, marks map[string]crawldb.Sitemap) (n int) {
+// addListed adds the sitemaps that a robots.txt lists, and returns how many.
+func (c *Crawler) addListed(origin string, sitemaps []string, marks map[string]crawldb.Sitemap) (n int) {
 	base := weburl.Parse(origin + "/robots.txt")
-	most := c.o.Fetch.Sitemaps.MaxListed
+	most := c.opts.Fetch.Sitemaps.MaxListed
 	if most == 0 {
 		most = 100
 	}
@@ -218,15 +218,15 @@ func (c *Crawler) listed(origin string, sitemaps []string, marks map[string]craw
 		if err != nil || crawldb.Origin(normal) == "" {
 			continue
 		}
-		addMark(marks, normal, crawldb.Sitemap{Budget: c.sitemapFiles() / len(sitemaps), Origins: []string{origin}})
+		addMark(marks, normal, crawldb.Sitemap{Budget: c.maxSitemapFiles() / len(sitemaps), Origins: []string{origin}})
 		n++
 	}
 	return n
 }
 
-// sitemapFiles is how many sitemaps one source may name.
-func (c *Crawler) sitemapFiles() int {
-	switch n := c.o.Fetch.Sitemaps.MaxFiles; {
+// maxSitemapFiles is how many sitemaps one source may name.
+func (c *Crawler) maxSitemapFiles() int {
+	switch n := c.opts.Fetch.Sitemaps.MaxFiles; {
 	case n == 0:
 		return 10_000
 	case n < 0:
@@ -243,9 +243,9 @@ func addMark(marks map[string]crawldb.Sitemap, url string, mark crawldb.Sitemap)
 	marks[url] = mark
 }
 
-// askRobots fetches the robots.txt of hosts where it is not known, as a round
+// fetchRobots fetches the robots.txt of hosts where it is not known, as a round
 // would: by a fetch of their start pages with a protocol that requests no pages.
-func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
+func (c *Crawler) fetchRobots(ctx context.Context, homes []string) error {
 	homes = slices.Clone(homes)
 	var err error
 	homes = slices.DeleteFunc(homes, func(u string) bool {
@@ -256,7 +256,7 @@ func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
 	if err != nil || len(homes) == 0 {
 		return err
 	}
-	c.status.stage("robots", "")
+	c.status.setStage("robots", "")
 	segments := new(memstore.Segments)
 	g, err := generate.Free(ctx, segments, func(yield func(string, error) bool) {
 		for _, u := range homes {
@@ -264,20 +264,20 @@ func (c *Crawler) askRobots(ctx context.Context, homes []string) error {
 				return
 			}
 		}
-	}, generate.Options{By: c.o.Fetch.Politeness.By, Now: c.o.Now})
+	}, generate.Options{By: c.opts.Fetch.Politeness.By, Now: c.opts.Now})
 	if err != nil || len(g.Segments) == 0 {
 		return err
 	}
 	o := c.fetchOptions(false)
-	o.Protocol, o.OnVisit, o.NoContent = nobody{}, nil, true
+	o.Protocol, o.OnVisit, o.NoContent = robotsOnly{}, nil, true
 	_, err = fetch.Run(ctx, segments, g.Segments[0], o)
 	return err
 }
 
-// nobody is a protocol that requests no pages.
-type nobody struct{}
+// robotsOnly is a protocol that requests no pages.
+type robotsOnly struct{}
 
-func (nobody) Fetch(context.Context, protocol.Request) (protocol.Response, error) {
+func (robotsOnly) Fetch(context.Context, protocol.Request) (protocol.Response, error) {
 	return protocol.Response{Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "only robots.txt was asked for"}}, nil
 }
 
@@ -286,7 +286,7 @@ func (c *Crawler) markSitemaps(ctx context.Context, marks map[string]crawldb.Sit
 	o := c.updateOptions()
 	urls := slices.SortedFunc(maps.Keys(marks), crawldb.Compare)
 	for some := range slices.Chunk(urls, 1000) {
-		err := c.s.Crawl.Update(ctx, crawldb.Batch{URLs: some, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		err := c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: some, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			return update.MarkSitemap(old, some[i], marks[some[i]], o), nil
 		}})
 		if err != nil {
@@ -296,8 +296,8 @@ func (c *Crawler) markSitemaps(ctx context.Context, marks map[string]crawldb.Sit
 	return nil
 }
 
-// lastmods reports what is known of the hosts.
-func (c *Crawler) lastmods(ctx context.Context, marks map[string]crawldb.Sitemap, r *SitemapReport) error {
+// reportLastmods reports what is known of the hosts.
+func (c *Crawler) reportLastmods(ctx context.Context, marks map[string]crawldb.Sitemap, r *SitemapReport) error {
 	r.Lastmod = map[string]hostdb.Lastmod{}
 	for u, mark := range marks {
 		for _, of := range append([]string{u}, mark.Origins...) {
@@ -305,7 +305,7 @@ func (c *Crawler) lastmods(ctx context.Context, marks map[string]crawldb.Sitemap
 			if _, ok := r.Lastmod[name]; ok {
 				continue
 			}
-			h, err := c.s.Hosts.Get(ctx, name)
+			h, err := c.stores.Hosts.Get(ctx, name)
 			if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 				return fmt.Errorf("recrawl: sitemaps: %w", err)
 			}

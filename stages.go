@@ -25,15 +25,15 @@ func (c *Crawler) Inject(ctx context.Context, urls ...string) (inject.Report, er
 // InjectSeeds adds seeds, for example those of inject.Read. Policies and the
 // clock default to those of the crawler.
 func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, error], o inject.Options) (inject.Report, error) {
-	setNil(&o.Rules, c.o.Rules)
+	setNil(&o.Rules, c.opts.Rules)
 	setDefault(&o.Schedule, c.schedule())
-	setDefault(&o.Scoring, c.o.Scoring)
+	setDefault(&o.Scoring, c.opts.Scoring)
 	if o.Now == nil {
-		o.Now = c.o.Now
+		o.Now = c.opts.Now
 	}
-	r, err := inject.Run(ctx, c.s.Crawl, seeds, o)
+	r, err := inject.Run(ctx, c.stores.Crawl, seeds, o)
 	if len(r.Bad) > 0 {
-		c.o.Logger.Warn("recrawl: seeds were left out", "filtered", r.Filtered, "invalid", r.Invalid, "first", r.Bad[0].Error())
+		c.opts.Logger.Warn("recrawl: seeds were left out", "filtered", r.Filtered, "invalid", r.Invalid, "first", r.Bad[0].Error())
 	}
 	c.wake()
 	return r, err
@@ -42,7 +42,7 @@ func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, 
 // wake ends the wait of a Run.
 func (c *Crawler) wake() {
 	select {
-	case c.injected <- struct{}{}:
+	case c.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -50,14 +50,14 @@ func (c *Crawler) wake() {
 // Generate selects what is due and writes it to new segments: the first stage
 // of a round.
 func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
-	if err := c.replan(ctx); err != nil {
+	if err := c.ensurePlan(ctx); err != nil {
 		return generate.Report{}, err
 	}
-	o, until, err := c.within(ctx, c.generateOptions())
+	o, until, err := c.limitToBudget(ctx, c.generateOptions())
 	if err != nil || !until.IsZero() {
 		return generate.Report{NextDue: until}, err
 	}
-	return generate.Run(ctx, c.s.Crawl, c.s.Segments, o)
+	return generate.Run(ctx, c.stores.Crawl, c.stores.Segments, o)
 }
 
 // GenerateFree makes a segment of the given URLs, due or not, as generate.Free
@@ -69,31 +69,31 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
 	o := c.generateOptions()
 	if o.Known == nil {
-		o.Known = c.s.Crawl
+		o.Known = c.stores.Crawl
 	}
-	r, err := generate.Free(ctx, c.s.Segments, urls, o)
+	r, err := generate.Free(ctx, c.stores.Segments, urls, o)
 	c.wake()
 	return r, err
 }
 
 func (c *Crawler) generateOptions() generate.Options {
-	o := c.o.Generate
-	setNil(&o.Rules, c.o.Rules)
+	o := c.opts.Generate
+	setNil(&o.Rules, c.opts.Rules)
 	setDefault(&o.Schedule, c.schedule())
 	if o.Now == nil {
-		o.Now = c.o.Now
+		o.Now = c.opts.Now
 	}
 	if o.TopN == 0 {
 		o.TopN = defaultTopN
 	}
 	if o.Taken == nil {
-		o.Taken = c.marked
+		o.Taken = c.hasMarks
 	}
 	if o.Lookup == nil {
 		o.Lookup = c.lookup()
 	}
-	setDefault(&o.Hosts, c.s.Hosts)
-	setDefault(&o.Scoring, c.o.Scoring)
+	setDefault(&o.Hosts, c.stores.Hosts)
+	setDefault(&o.Scoring, c.opts.Scoring)
 	return o
 }
 
@@ -102,43 +102,43 @@ func (c *Crawler) generateOptions() generate.Options {
 const defaultTopN = 50_000
 
 // Fetch visits and parses the pages of a segment: the second stage.
-func (c *Crawler) Fetch(ctx context.Context, segment string) (fetch.Report, error) {
-	return fetch.Run(ctx, c.s.Segments, segment, c.fetchOptions(true))
+func (c *Crawler) Fetch(ctx context.Context, name string) (fetch.Report, error) {
+	return fetch.Run(ctx, c.stores.Segments, name, c.fetchOptions(true))
 }
 
 // FetchOnly visits the pages of a segment and leaves their parsing to Parse.
-func (c *Crawler) FetchOnly(ctx context.Context, segment string) (fetch.Report, error) {
-	return fetch.Run(ctx, c.s.Segments, segment, c.fetchOptions(false))
+func (c *Crawler) FetchOnly(ctx context.Context, name string) (fetch.Report, error) {
+	return fetch.Run(ctx, c.stores.Segments, name, c.fetchOptions(false))
 }
 
 // Parse parses a segment that was fetched by FetchOnly.
-func (c *Crawler) Parse(ctx context.Context, segment string) (fetch.Report, error) {
-	return fetch.Parse(ctx, c.s.Segments, segment, c.fetchOptions(true))
+func (c *Crawler) Parse(ctx context.Context, name string) (fetch.Report, error) {
+	return fetch.Parse(ctx, c.stores.Segments, name, c.fetchOptions(true))
 }
 
 func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
-	o := c.o.Fetch
-	setDefault(&o.Protocol, c.o.Protocol)
-	setDefault(&o.Hosts, c.s.Hosts)
+	o := c.opts.Fetch
+	setDefault(&o.Protocol, c.opts.Protocol)
+	setDefault(&o.Hosts, c.stores.Hosts)
 	o.Robots = c.robots
-	setDefault(&o.Signature, c.o.Signature)
-	setNil(&o.Rules, c.o.Rules)
-	setDefault(&o.Scoring, c.o.Scoring)
-	setNil(&o.Logger, c.o.Logger)
+	setDefault(&o.Signature, c.opts.Signature)
+	setNil(&o.Rules, c.opts.Rules)
+	setDefault(&o.Scoring, c.opts.Scoring)
+	setNil(&o.Logger, c.opts.Logger)
 	o.Politeness.Lookup = c.lookup()
 	if parsing {
-		setDefault(&o.Parser, c.o.Parser)
+		setDefault(&o.Parser, c.opts.Parser)
 	} else {
 		o.Parser = nil
 	}
 	if o.Now == nil {
-		o.Now = c.o.Now
+		o.Now = c.opts.Now
 	}
-	told := o.OnVisit
+	onVisit := o.OnVisit
 	o.OnVisit = func(v segment.Visit, p fetch.Progress) {
-		c.status.visit(&v, p)
-		if told != nil {
-			told(v, p)
+		c.status.addVisit(&v, p)
+		if onVisit != nil {
+			onVisit(v, p)
 		}
 	}
 	return o
@@ -147,11 +147,11 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 // lookup is how a round finds the addresses of hosts: as the protocol does, or nil if that
 // does not say. Lists that are made by address are then made by those of the queues.
 func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr, error) {
-	if c.o.Fetch.Politeness.Lookup != nil {
-		return c.o.Fetch.Politeness.Lookup
+	if c.opts.Fetch.Politeness.Lookup != nil {
+		return c.opts.Fetch.Politeness.Lookup
 	}
-	p := c.o.Fetch.Protocol
-	setDefault(&p, c.o.Protocol)
+	p := c.opts.Fetch.Protocol
+	setDefault(&p, c.opts.Protocol)
 	if r, ok := p.(protocol.LookupProtocol); ok {
 		return r.Lookup
 	}
@@ -161,53 +161,53 @@ func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr,
 // Update folds a fetched segment into the crawl db: the third stage. If there is a
 // scoring.PageRank in Options.Scoring, it then updates the ranks: see package rank.
 // Updates run one at a time: of two of the same segment, the second finds it done.
-func (c *Crawler) Update(ctx context.Context, segment string) (update.Report, error) {
-	if err := c.updating.take(ctx); err != nil {
+func (c *Crawler) Update(ctx context.Context, name string) (update.Report, error) {
+	if err := c.updateMutex.lock(ctx); err != nil {
 		return update.Report{}, err
 	}
-	defer c.updating.give()
+	defer c.updateMutex.unlock()
 	o := c.updateOptions()
 	var err error
-	if o.Schedule, err = c.since(ctx, o.Schedule); err != nil {
+	if o.Schedule, err = c.scheduleOfUpdate(ctx, o.Schedule); err != nil {
 		return update.Report{}, fmt.Errorf("recrawl: %w", err)
 	}
-	if err := c.note(ctx, segment); err != nil {
-		return update.Report{}, fmt.Errorf("recrawl: note what is known of %s: %w", segment, err)
+	if err := c.savePriorStates(ctx, name); err != nil {
+		return update.Report{}, fmt.Errorf("recrawl: note what is known of %s: %w", name, err)
 	}
-	r, err := update.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+	r, err := update.Run(ctx, c.stores.Crawl, c.stores.Segments, name, o)
 	if r.Damaged > 0 {
-		c.o.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", segment, "domains", r.Damaged)
+		c.opts.Logger.Warn("recrawl: what domains have brought could not be read, and is counted anew", "segment", name, "domains", r.Damaged)
 	}
 	if err != nil {
 		return r, err
 	}
-	return r, c.rank(ctx, segment)
+	return r, c.updateRanks(ctx, name)
 }
 
-// rank counts the links of a segment and brings the scores up to date.
-func (c *Crawler) rank(ctx context.Context, segment string) error {
-	o := c.o.Rank
+// updateRanks counts the links of a segment and brings the scores up to date.
+func (c *Crawler) updateRanks(ctx context.Context, name string) error {
+	o := c.opts.Rank
 	setDefault(&o.Scoring, c.updateOptions().Scoring)
 	setDefault(&o.Schedule, c.schedule())
-	r, err := c.ranker.Run(ctx, c.s.Crawl, c.s.Segments, segment, o)
+	r, err := c.ranker.Run(ctx, c.stores.Crawl, c.stores.Segments, name, o)
 	if r.Damage != nil {
-		c.o.Logger.Warn("recrawl: the known graph could not be read, and is made anew of the segments that are kept", "error", r.Damage)
+		c.opts.Logger.Warn("recrawl: the known graph could not be read, and is made anew of the segments that are kept", "error", r.Damage)
 	}
 	if r.Full {
-		c.o.Logger.Warn("recrawl: there is no room for more pages in the known graph: those that are found now keep the score that they begin with", "pages", r.Pages)
+		c.opts.Logger.Warn("recrawl: there is no room for more pages in the known graph: those that are found now keep the score that they begin with", "pages", r.Pages)
 	}
 	return err
 }
 
 func (c *Crawler) updateOptions() update.Options {
-	o := c.o.Update
+	o := c.opts.Update
 	setDefault(&o.Schedule, c.schedule())
-	setDefault(&o.Scoring, c.o.Scoring)
+	setDefault(&o.Scoring, c.opts.Scoring)
 	if o.Now == nil {
-		o.Now = c.o.Now
+		o.Now = c.opts.Now
 	}
-	setDefault(&o.Hosts, c.s.Hosts)
-	setNil(&o.Sweep.Rules, c.o.Rules)
+	setDefault(&o.Hosts, c.stores.Hosts)
+	setNil(&o.Sweep.Rules, c.opts.Rules)
 	return o
 }
 
@@ -217,22 +217,22 @@ func (c *Crawler) updateOptions() update.Options {
 // urlfilter.Rules.Reload. Records on a fetch list are left alone, and OnPage is not told
 // of dropped ones.
 func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.SweepReport, error) {
-	setNil(&o.Rules, c.o.Rules)
+	setNil(&o.Rules, c.opts.Rules)
 	setDefault(&o.Schedule, c.schedule())
-	setDefault(&o.Scoring, c.o.Scoring)
+	setDefault(&o.Scoring, c.opts.Scoring)
 	if o.Now == nil {
-		o.Now = c.o.Now
+		o.Now = c.opts.Now
 	}
-	return update.Sweep(ctx, c.s.Crawl, o)
+	return update.Sweep(ctx, c.stores.Crawl, o)
 }
 
 // InvertLinks adds the links of parsed segments to the link db: the fourth
 // stage. Without Stores.Links it does nothing.
 func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.InvertReport, error) {
-	if c.s.Links == nil {
+	if c.stores.Links == nil {
 		return linkdb.InvertReport{}, nil
 	}
-	return linkdb.Invert(ctx, c.s.Links, c.s.Segments, segments, c.o.Invert)
+	return linkdb.Invert(ctx, c.stores.Links, c.stores.Segments, segments, c.opts.Invert)
 }
 
 // Dedup marks the duplicates in the crawl db: the fifth stage, which rounds
@@ -250,17 +250,17 @@ func (c *Crawler) Dedup(ctx context.Context) (dedup.Report, error) {
 
 func (c *Crawler) markDuplicates(ctx context.Context) (dedup.Report, error) {
 	var o dedup.Options
-	if c.o.Dedup != nil {
-		o = *c.o.Dedup
+	if c.opts.Dedup != nil {
+		o = *c.opts.Dedup
 	}
-	return dedup.Run(ctx, c.s.Crawl, o)
+	return dedup.Run(ctx, c.stores.Crawl, o)
 }
 
 // sweepAsDedup does what Nutch's dedup does to all records besides. (Nutch:
 // CrawlDbFilter is the mapper of its second job.)
 func (c *Crawler) sweepAsDedup(ctx context.Context) error {
-	o := c.o.Update.Sweep
-	if c.o.Dedup == nil || !c.o.Dedup.NutchCompat || !o.PurgeGone && !o.PurgeOrphans && !o.Normalize && !o.Filter {
+	o := c.opts.Update.Sweep
+	if c.opts.Dedup == nil || !c.opts.Dedup.NutchCompat || !o.PurgeGone && !o.PurgeOrphans && !o.Normalize && !o.Filter {
 		return nil
 	}
 	o.NutchCompat = true

@@ -51,13 +51,13 @@ type status struct {
 	s  Status
 }
 
-func (s *status) stage(name, segment string) {
+func (s *status) setStage(name, segment string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.s.Stage, s.s.Segment, s.s.Since = name, segment, time.Now()
 }
 
-func (s *status) visit(v *segment.Visit, p fetch.Progress) {
+func (s *status) addVisit(v *segment.Visit, p fetch.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.s.Visits == nil {
@@ -68,7 +68,7 @@ func (s *status) visit(v *segment.Visit, p fetch.Progress) {
 	s.s.Fetch = p
 }
 
-func (s *status) round(r *Report) {
+func (s *status) addRound(r *Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.s.Rounds += r.Rounds
