@@ -13,7 +13,7 @@ import (
 
 // accept applies the rules of the crawl to a target, and counts what they
 // reject.
-func (r reader) accept(v *visited, scope urlfilter.Scope, from, target string) (string, bool) {
+func (r reader) accept(v *visitResult, scope urlfilter.Scope, from, target string) (string, bool) {
 	if r.tooLong(len(target)) {
 		v.rejected++
 		return "", false
@@ -67,7 +67,7 @@ func (r reader) ignored(from, target string) bool {
 }
 
 // redirect accepts the target of a redirect.
-func (r reader) redirect(v *visited, from *crawldb.Datum, location string) (scoring.Link, bool) {
+func (r reader) acceptRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
 	l := scoring.Link{From: from.URL}
 	var ok bool
 	if r.o.NutchCompat {
@@ -81,7 +81,7 @@ func (r reader) redirect(v *visited, from *crawldb.Datum, location string) (scor
 
 // nutchLinks accepts the links of a page in Nutch's order. Duplicates stay: a
 // link that occurs twice counts twice.
-func (r reader) nutchLinks(v *visited, p scoring.Page) {
+func (r reader) nutchLinks(v *visitResult, p scoring.Page) {
 	from := p.Datum.URL
 	found := p.Parsed.Outlinks
 	p.Parsed.Outlinks = nil
@@ -117,9 +117,9 @@ func (r reader) nutchLinks(v *visited, p scoring.Page) {
 		}
 	}
 	if !r.stage { // the fetcher that parses redirects, and its parser adds a link too
-		if l, ok := r.follow(v, p.Datum, refresh); ok {
+		if l, ok := r.followRedirect(v, p.Datum, refresh); ok {
 			add(l.URL, nutchTargetMeta(v, p.Datum, l.URL, temporary))
-			if v.leadsTo(l.URL); v.leads != nil {
+			if v.setTarget(l.URL); v.target != nil {
 				v.parse.Refresh = l.URL
 			}
 		}
@@ -159,7 +159,7 @@ func (r reader) nutchIgnored(from, target string) bool {
 }
 
 // nutchRedirect checks no exemptions, and compares hosts whatever Links.By says.
-func (r reader) nutchRedirect(v *visited, from, location string) (string, bool) {
+func (r reader) nutchRedirect(v *visitResult, from, location string) (string, bool) {
 	target, ok := "", !r.nutchTooLong(location)
 	if ok {
 		target, ok = r.rules(urlfilter.Fetcher, location)

@@ -14,7 +14,7 @@ import (
 func TestFirstVisitsAreKeptSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10 * time.Millisecond}
-		r := newRig(t, s, pages("h0.example.test", 600)...)
+		r := newRig(t, s, urlSet("h0.example.test", 600)...)
 		r.o.Politeness.Delay, r.o.Threads = -1, 1
 		ended := make(chan error)
 		go func() {

@@ -10,30 +10,30 @@ import (
 
 // deque is a list of items that grows and shrinks at both ends.
 type deque struct {
-	items []waiting
+	items []waitingItem
 	head  int // those before it are empty
 }
 
 // waiting is an item in a queue. A page of the list to which nothing has happened
 // yet, as is true of most, is kept as encoded in a segment: that is a quarter of its
 // size, and retains nothing else of the list.
-type waiting struct {
+type waitingItem struct {
 	record string // empty if there is an item
 	list   int
 	delay  time.Duration
 	item   *item
 }
 
-func wait(it item) waiting {
+func encodeItem(it item) waitingItem {
 	if !it.unlisted && it.rules == nil && it.hop == nil && it.robots == nil {
 		if b, err := segment.AppendRecord(nil, &it.Datum); err == nil {
-			return waiting{record: string(b), list: it.list, delay: it.delay}
+			return waitingItem{record: string(b), list: it.list, delay: it.delay}
 		}
 	}
-	return waiting{item: &it}
+	return waitingItem{item: &it}
 }
 
-func (w *waiting) get() item {
+func (w *waitingItem) get() item {
 	if w.item != nil {
 		return *w.item
 	}
@@ -59,12 +59,12 @@ func (d *deque) push(it item) {
 		clear(d.items[n:])
 		d.items, d.head = d.items[:n], 0
 	}
-	d.items = append(d.items, wait(it))
+	d.items = append(d.items, encodeItem(it))
 }
 
 func (d *deque) pop() item {
 	it := d.items[d.head].get()
-	d.items[d.head] = waiting{}
+	d.items[d.head] = waitingItem{}
 	if d.head++; d.head == len(d.items) {
 		*d = deque{}
 	}
@@ -72,12 +72,12 @@ func (d *deque) pop() item {
 }
 
 // back usually undoes a pop, and reuses its place.
-func (d *deque) back(it item) {
+func (d *deque) pushFront(it item) {
 	if d.head == 0 {
 		room := len(d.items)/8 + 1
-		d.items = append(make([]waiting, room, room+len(d.items)+1), d.items...)
+		d.items = append(make([]waitingItem, room, room+len(d.items)+1), d.items...)
 		d.head = room
 	}
 	d.head--
-	d.items[d.head] = wait(it)
+	d.items[d.head] = encodeItem(it)
 }

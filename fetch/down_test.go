@@ -54,7 +54,7 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 				}
 				s := &site{answer: func(string) protocol.Response { return c.answer }}
 				name := "www.example.com"
-				r := newRig(t, s, pages(name, 3)...)
+				r := newRig(t, s, urlSet(name, 3)...)
 				r.o.Politeness.NoRobots = true
 				if c.set != nil {
 					c.set(r)
@@ -121,7 +121,7 @@ func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
 				if c.set != nil {
 					c.set(r)
 				}
-				now, urls := time.Now(), pages(name, 5)
+				now, urls := time.Now(), urlSet(name, 5)
 				after := cmp.Or(max(r.o.Politeness.GoneAfter, 0), 90*day)
 				list := []crawldb.Datum{
 					{URL: urls[0]}, // is asked for
@@ -175,7 +175,7 @@ func TestDeadHostCostsLittle(t *testing.T) {
 		began, last := time.Now(), time.Now()
 		round := func(n int) (asked bool) {
 			before, name := len(s.of(host)), fmt.Sprint("round", n)
-			r.list(name, pages(host, 4)...)
+			r.list(name, urlSet(host, 4)...)
 			r.run(name)
 			return len(s.of(host)) > before
 		}
@@ -197,7 +197,7 @@ func TestDeadHostCostsLittle(t *testing.T) {
 		}
 		time.Sleep(31 * 24 * time.Hour)
 		up = true
-		r.list("up", pages(host, 4)...)
+		r.list("up", urlSet(host, 4)...)
 		if rep := r.run("up"); rep.Visits[protocol.Success] != 4 {
 			t.Errorf("up again: %v", rep.Visits)
 		}
@@ -212,14 +212,14 @@ func TestDeadHostCostsLittle(t *testing.T) {
 func TestFailuresAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second, answer: func(string) protocol.Response { return code(protocol.Failed) }}
-		r := newRig(t, s, pages(host, 60)...)
+		r := newRig(t, s, urlSet(host, 60)...)
 		r.o.Politeness.NoRobots, r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay = true, 40, -1
 		r.run(seg)
 		if h := hostOf(t, r, host); h.Stats.Failed != 40 || h.Stats.Failures != 5 || h.NextFetch.Sub(h.LastFetch) > time.Hour {
 			t.Errorf("%+v", h)
 		}
 		time.Sleep(24 * time.Hour) // what makes requests one at a time is forgotten
-		r.list("later", pages(host, 60)...)
+		r.list("later", urlSet(host, 60)...)
 		r.run("later")
 		if h := hostOf(t, r, host); h.Stats.Failed != 41 || h.Stats.Failures != 6 || h.NextFetch.Sub(h.LastFetch) != time.Hour {
 			t.Errorf("%+v", h)
@@ -231,7 +231,7 @@ func TestFailuresAtTheSameTime(t *testing.T) {
 func TestClockThatWasAheadAndAHostThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", "x") }}
-		r := newRig(t, s, pages(host, 3)...)
+		r := newRig(t, s, urlSet(host, 3)...)
 		r.o.Politeness.NoRobots = true
 		ahead := time.Now().Add(10 * 365 * 24 * time.Hour)
 		err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
@@ -242,7 +242,7 @@ func TestClockThatWasAheadAndAHostThatIsDown(t *testing.T) {
 		}
 		r.run(seg)
 		time.Sleep(24*time.Hour + time.Second)
-		r.list("later", pages(host, 3)...)
+		r.list("later", urlSet(host, 3)...)
 		if rep := r.run("later"); rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%v, %+v", rep.Visits, hostOf(t, r, host))
 		}

@@ -13,7 +13,7 @@ import (
 const (
 	// few is the maximum length of a host's queue once half of the room in
 	// memory is taken.
-	few = 16
+	shortQueue = 16
 	// feedBlocks is how many blocks of the list are read in one step of the loop.
 	feedBlocks = 4
 )
@@ -24,7 +24,7 @@ const (
 // others waiting, the second half of the room is for hosts whose queues are
 // short. Records that are passed over are read in a later pass over the list;
 // one begins whenever a queue has run empty for which the list has more.
-type feed struct {
+type listReader struct {
 	// blocks reads the list from one of its blocks on.
 	blocks func(block int) iter.Seq2[[]crawldb.Datum, error]
 	next   func() ([]crawldb.Datum, error, bool)
@@ -51,8 +51,8 @@ type feed struct {
 	took  time.Duration
 }
 
-func newFeed(ctx context.Context, segments segment.Store, name string) *feed {
-	f := &feed{stop: func() {}, blocks: func(block int) iter.Seq2[[]crawldb.Datum, error] {
+func newListReader(ctx context.Context, segments segment.Store, name string) *listReader {
+	f := &listReader{stop: func() {}, blocks: func(block int) iter.Seq2[[]crawldb.Datum, error] {
 		return segment.Blocks[crawldb.Datum](ctx, segments, name, block)
 	}}
 	f.pass(0, 0)
@@ -60,7 +60,7 @@ func newFeed(ctx context.Context, segments segment.Store, name string) *feed {
 }
 
 // pass begins a pass at a block, given the number of its first record.
-func (f *feed) pass(block, record int) {
+func (f *listReader) pass(block, record int) {
 	f.stop()
 	f.next, f.stop = iter.Pull2(f.blocks(block))
 	f.block, f.record, f.nextBlock, f.done = nil, record, block, false
@@ -68,7 +68,7 @@ func (f *feed) pass(block, record int) {
 }
 
 // read reads the next block; false at the end of the list.
-func (f *feed) read() (bool, error) {
+func (f *listReader) read() (bool, error) {
 	block, err, ok := f.next()
 	if err != nil {
 		return false, err
@@ -83,7 +83,7 @@ func (f *feed) read() (bool, error) {
 }
 
 // passOver leaves a record to another pass.
-func (f *feed) passOver(record int) {
+func (f *listReader) passOver(record int) {
 	if f.firstBlock < 0 {
 		f.firstBlock, f.firstRecord = f.nextBlock-1, f.began
 	}
@@ -94,31 +94,31 @@ func (f *feed) passOver(record int) {
 }
 
 // over reports whether all of the list was taken.
-func (f *feed) over() bool { return f.done && f.left == 0 }
+func (f *listReader) over() bool { return f.done && f.left == 0 }
 
 // feed reads the list until enough is queued to keep the workers busy. Once a
 // limit is hit it only counts what is left. It returns when to continue, zero
 // if not before a visit is over.
-func (l *loop) feed() (again time.Time, err error) {
-	f := l.list
+func (l *loop) readList() (again time.Time, err error) {
+	f := l.reader
 	depth := max(l.o.Threads*50, 10_000)
 	if l.o.Limits.QueueDepth > 0 {
 		depth = l.o.Threads * min(l.o.Limits.QueueDepth, math.MaxInt/l.o.Threads)
 	}
 	now := time.Now()
-	if f.done && f.left > 0 && (l.q.hungry || l.q.items == 0) {
+	if f.done && f.left > 0 && (l.queues.starved || l.queues.items == 0) {
 		// At most a tenth of the time is spent on reading again.
-		if at := f.ended.Add(9 * f.took); l.q.items > 0 && at.After(now) {
+		if at := f.ended.Add(9 * f.took); l.queues.items > 0 && at.After(now) {
 			return at, nil
 		}
-		f.again, l.q.hungry = true, false
+		f.again, l.queues.starved = true, false
 		f.pass(f.firstBlock, f.firstRecord)
 	}
 	if f.done {
 		return time.Time{}, nil
 	}
 	defer func() { f.took += time.Since(now) }()
-	for blocks := 0; l.q.items < depth; {
+	for blocks := 0; l.queues.items < depth; {
 		if len(f.block) == 0 {
 			if blocks == feedBlocks {
 				return now, nil
@@ -140,8 +140,8 @@ func (l *loop) feed() (again time.Time, err error) {
 			return time.Time{}, err
 		}
 		it := item{Datum: d, list: turn.List, delay: turn.Delay}
-		if f.again || l.meet(it) {
-			l.queue(record, it, depth)
+		if f.again || l.firstRead(it) {
+			l.queueListed(record, it, depth)
 		}
 	}
 	return time.Time{}, nil
@@ -149,13 +149,13 @@ func (l *loop) feed() (again time.Time, err error) {
 
 // meet counts an item that is read for the first time, and reports whether it is to be
 // visited.
-func (l *loop) meet(it item) bool {
-	if l.lists != nil && !l.lists.mine[it.list] {
+func (l *loop) firstRead(it item) bool {
+	if l.lists != nil && !l.lists.requested[it.list] {
 		return false
 	}
 	l.report.Listed++
-	l.asksFor(it.URL, it.delay)
-	seen := l.seen.has(it.URL)
+	l.recordDelay(it.URL, it.delay)
+	seen := l.visitedBefore.has(it.URL)
 	if seen {
 		l.report.Resumed++
 	}
@@ -165,15 +165,15 @@ func (l *loop) meet(it item) bool {
 		}
 		return false
 	}
-	return l.listed(it, seen)
+	return l.acceptListed(it, seen)
 }
 
 // queue puts an item into its queue, or leaves it to a later pass if the queue
 // is too long.
-func (l *loop) queue(record int, it item, depth int) {
-	f, name := l.list, l.queueOf(it.URL)
-	h := l.q.hosts[name]
-	if h != nil && h.over == nil && l.q.items >= depth/2 && h.items.len() >= min(few, max(depth/64, 1)) {
+func (l *loop) queueListed(record int, it item, depth int) {
+	f, name := l.reader, l.queueOf(it.URL)
+	h := l.queues.hosts[name]
+	if h != nil && h.givenUp == nil && l.queues.items >= depth/2 && h.items.len() >= min(shortQueue, max(depth/64, 1)) {
 		if !f.passed.has(record) {
 			h.unread++
 		}
@@ -187,16 +187,16 @@ func (l *loop) queue(record int, it item, depth int) {
 			h.unread--
 		}
 	}
-	if h != nil && h.over != nil {
-		l.over(l.skipped(it, h.over, 0))
-		l.q.enqueue(h) // it may be forgotten now
+	if h != nil && h.givenUp != nil {
+		l.finish(l.skipped(it, h.givenUp, 0))
+		l.queues.enqueue(h) // it may be forgotten now
 		return
 	}
-	l.q.add(name, it)
+	l.queues.add(name, it)
 }
 
 // abandon gives up what was passed over, and returns how many records that was.
-func (f *feed) abandon() int {
+func (f *listReader) abandon() int {
 	n := f.left
 	f.left, f.passed = 0, nil
 	if f.again {

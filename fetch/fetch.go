@@ -99,7 +99,7 @@ func Run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	if o.Hosts == nil {
 		return Report{}, errNoHosts
 	}
-	r, err := run(ctx, segments, name, o.withDefaults())
+	r, err := fetchSegment(ctx, segments, name, o.withDefaults())
 	if err != nil {
 		err = fmt.Errorf("fetch %s: %w", name, err)
 	}
@@ -108,7 +108,7 @@ func Run(ctx context.Context, segments segment.Store, name string, o Options) (R
 
 // visited is everything kept of one visit; parts that a page does not have are
 // nil.
-type visited struct {
+type visitResult struct {
 	visit   segment.Visit
 	content *page.Content
 	text    *segment.Text
@@ -119,7 +119,7 @@ type visited struct {
 	list int
 	hop  *hop
 	// leads is where the page leads: one of the links; nil if nowhere.
-	leads *segment.Link
+	target *segment.Link
 	// Counts for the report.
 	rejected, cut int
 	cause         cause

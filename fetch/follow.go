@@ -31,11 +31,11 @@ func idOf(url string) (id pageID) {
 
 // pages is a set of URLs that takes some 30 bytes for each, whatever their
 // length.
-type pages map[pageID]struct{}
+type urlSet map[pageID]struct{}
 
-func (p pages) add(url string) { p[idOf(url)] = struct{}{} }
+func (p urlSet) add(url string) { p[idOf(url)] = struct{}{} }
 
-func (p pages) has(url string) bool {
+func (p urlSet) has(url string) bool {
 	if len(p) == 0 {
 		return false
 	}
@@ -44,25 +44,25 @@ func (p pages) has(url string) bool {
 }
 
 // place is the position of a page.
-type place struct {
+type position struct {
 	depth int       // links away from the list, on the shortest known path
 	links *[]string // those to follow if the path gets shorter; nil if it cannot, or the page is not read yet
 	// spelling says that it is another spelling of a listed URL, and not queued
 	// yet.
-	spelling bool
+	otherSpelling bool
 }
 
 // beyond knows the pages of the list and those visited in addition. It takes
 // about 60 bytes for each.
-type beyond struct {
-	places map[pageID]place // nil if no further pages are visited
+type follower struct {
+	known map[pageID]position // nil if no further pages are visited
 	depth  int
-	visit  func(url string, from item) // puts a page into its queue
+	queue  func(url string, from item) // puts a page into its queue
 }
 
 // openBeyond reads the list and, from what was fetched before this run, which
 // links it follows.
-func (l *loop) openBeyond(ctx context.Context, w *output) error {
+func (l *loop) openFollower(ctx context.Context, w *output) error {
 	if l.o.Parser == nil {
 		l.o.Following.Depth = 0
 	}
@@ -70,44 +70,44 @@ func (l *loop) openBeyond(ctx context.Context, w *output) error {
 	if l.o.Following.Depth <= 0 && !normalize {
 		return nil
 	}
-	b := &l.beyond
-	b.places, b.depth = map[pageID]place{}, l.o.Following.Depth
+	b := &l.follower
+	b.known, b.depth = map[pageID]position{}, l.o.Following.Depth
 	var spellings []string
 	for d, err := range segment.Records[crawldb.Datum](ctx, l.segments, l.name) {
 		if err != nil {
 			return err
 		}
-		b.places[idOf(d.URL)] = place{}
+		b.known[idOf(d.URL)] = position{}
 		turn, err := segment.Unmark(&d)
 		if err != nil {
 			return err
 		}
-		l.asksFor(d.URL, turn.Delay)
+		l.recordDelay(d.URL, turn.Delay)
 		if !normalize {
 			continue
 		}
-		url, err := l.spelled(d.URL)
+		url, err := l.normalized(d.URL)
 		if err == nil && url != d.URL && (l.lists == nil || l.o.Politeness.By.Key(url) == l.o.Politeness.By.Key(d.URL)) {
 			spellings = append(spellings, url)
 		}
 	}
 	for _, url := range spellings {
-		if _, ok := b.places[idOf(url)]; !ok {
-			b.places[idOf(url)] = place{spelling: true}
+		if _, ok := b.known[idOf(url)]; !ok {
+			b.known[idOf(url)] = position{otherSpelling: true}
 		}
 	}
-	b.visit = l.visitBeyond
-	if b.depth <= 0 || len(l.seen) == 0 {
+	b.queue = l.queueFollowed
+	if b.depth <= 0 || len(l.visitedBefore) == 0 {
 		return nil
 	}
-	return w.each(ctx, l.segments, l.name, func(list int, p *segment.Parse) {
-		b.read(p.URL, l.toFollow(p), item{Datum: crawldb.Datum{URL: p.URL}, list: list})
+	return w.eachParsed(ctx, l.segments, l.name, func(list int, p *segment.Parse) {
+		b.addPage(p.URL, l.toFollow(p), item{Datum: crawldb.Datum{URL: p.URL}, list: list})
 	})
 }
 
 // visitBeyond queues a page that is not on the list.
-func (l *loop) visitBeyond(url string, from item) {
-	if l.seen.has(url) || l.limits.left != nil {
+func (l *loop) queueFollowed(url string, from item) {
+	if l.visitedBefore.has(url) || l.limits.left != nil {
 		return
 	}
 	if l.o.Politeness.By.Key(url) != l.o.Politeness.By.Key(from.URL) {
@@ -115,27 +115,27 @@ func (l *loop) visitBeyond(url string, from item) {
 	}
 	from.Datum = crawldb.Datum{URL: url, Status: crawldb.Unfetched}
 	from.unlisted = true
-	l.goTo(from)
+	l.queueUnlisted(from)
 }
 
 // goTo queues a page that is not on the list, unless its host was given up.
-func (l *loop) goTo(it item) bool {
+func (l *loop) queueUnlisted(it item) bool {
 	name := l.queueOf(it.URL)
-	h := l.q.hosts[name]
-	if h != nil && h.over != nil {
+	h := l.queues.hosts[name]
+	if h != nil && h.givenUp != nil {
 		return false
 	}
 	if d, ok := l.delays[l.o.Politeness.By.Key(it.URL)]; ok {
 		it.delay = d
 	}
-	l.q.add(name, it)
+	l.queues.add(name, it)
 	return true
 }
 
 // asksFor records the pause that the list requests, for pages of the host that
 // are not on it: by then its queue may be forgotten.
-func (l *loop) asksFor(url string, delay time.Duration) {
-	if delay == 0 || l.hops == nil && l.beyond.places == nil {
+func (l *loop) recordDelay(url string, delay time.Duration) {
+	if delay == 0 || l.hops == nil && l.follower.known == nil {
 		return
 	}
 	if l.delays == nil {
@@ -155,8 +155,8 @@ func (l *loop) toFollow(p *segment.Parse) (links []string) {
 	}
 	host, queue := hostdb.ByHost.Key(p.URL), l.o.Politeness.By.Key(p.URL)
 	for _, to := range p.Links {
-		switch at, known := l.beyond.places[idOf(to.URL)]; {
-		case ofSitemap(&to):
+		switch at, known := l.follower.known[idOf(to.URL)]; {
+		case isFromSitemap(&to):
 		case known && at.depth == 0, slices.Contains(links, to.URL):
 		case !l.o.Following.External && hostdb.ByHost.Key(to.URL) != host:
 		case l.lists != nil && l.o.Politeness.By.Key(to.URL) != queue:
@@ -170,48 +170,48 @@ func (l *loop) toFollow(p *segment.Parse) (links []string) {
 }
 
 // read follows the links of a page.
-func (b *beyond) read(url string, links []string, from item) {
+func (b *follower) addPage(url string, links []string, from item) {
 	id := idOf(url)
-	at, ok := b.places[id]
+	at, ok := b.known[id]
 	if !ok {
 		return
 	}
 	if at.depth > 1 { // there may be a shorter path
 		at.links = &links
-		b.places[id] = at
+		b.known[id] = at
 	}
 	b.follow(links, at.depth+1, from)
 }
 
 // follow visits pages that are that many links away.
-func (b *beyond) follow(links []string, depth int, from item) {
+func (b *follower) follow(links []string, depth int, from item) {
 	if depth > b.depth {
 		return
 	}
 	for _, url := range links {
 		id := idOf(url)
-		at, known := b.places[id]
+		at, known := b.known[id]
 		if known && at.depth <= depth {
 			continue
 		}
 		at.depth = depth
 		if !known {
-			b.visit(url, from)
+			b.queue(url, from)
 		}
 		if read := at.links; read != nil {
 			if depth == 1 {
 				at.links = nil
 			}
-			b.places[id] = at
+			b.known[id] = at
 			b.follow(*read, depth+1, from)
 			continue
 		}
-		b.places[id] = at
+		b.known[id] = at
 	}
 }
 
 // spelled returns a URL of the list as normalized by the rules.
-func (l *loop) spelled(url string) (string, error) {
+func (l *loop) normalized(url string) (string, error) {
 	rules := *l.o.Rules
 	if !l.o.NormalizeList {
 		rules.Normalizers = nil
@@ -225,11 +225,11 @@ func (l *loop) spelled(url string) (string, error) {
 // listed reports whether a page of the list should be visited as it is. One
 // that the rules reject or respell is recorded as skipped, and the new spelling
 // queued; seen says that it was visited, or recorded, before this run.
-func (l *loop) listed(it item, seen bool) bool {
+func (l *loop) acceptListed(it item, seen bool) bool {
 	if !l.o.NormalizeList && !l.o.FilterList || l.o.Rules == nil {
 		return !seen
 	}
-	url, err := l.spelled(it.URL)
+	url, err := l.normalized(it.URL)
 	if err == nil && url == it.URL {
 		return !seen
 	}
@@ -238,24 +238,24 @@ func (l *loop) listed(it item, seen bool) bool {
 		reason = "the rules reject it: " + oneLine(err.Error())
 	}
 	if !seen {
-		l.over(l.skipped(it, &verdict{reason: reason}, 0))
+		l.finish(l.skipped(it, &verdict{reason: reason}, 0))
 		if err != nil {
 			l.report.Filtered++
 		}
 	}
-	if err != nil || !l.beyond.places[idOf(url)].spelling {
+	if err != nil || !l.follower.known[idOf(url)].otherSpelling {
 		return false
 	}
-	l.beyond.places[idOf(url)] = place{}
-	if !l.seen.has(url) {
+	l.follower.known[idOf(url)] = position{}
+	if !l.visitedBefore.has(url) {
 		it.URL, it.unlisted = url, true
-		l.goTo(it)
+		l.queueUnlisted(it)
 	}
 	return false
 }
 
 // came keeps a visit, and follows the links of the page.
-func (l *loop) came(r *result) {
+func (l *loop) keep(r *result) {
 	if r.it.unlisted {
 		if r.out.visit.Outcome.Code.Deferred() {
 			if r.it.hop != nil {
@@ -265,8 +265,8 @@ func (l *loop) came(r *result) {
 		}
 		l.report.Followed++
 	}
-	l.over(r.out)
-	if l.beyond.depth > 0 {
-		l.beyond.read(r.it.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.it.URL}, list: r.it.list, delay: r.it.delay})
+	l.finish(r.out)
+	if l.follower.depth > 0 {
+		l.follower.addPage(r.it.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.it.URL}, list: r.it.list, delay: r.it.delay})
 	}
 }

@@ -250,7 +250,7 @@ func check[T segment.Record](t *testing.T, s segment.Store, name string, visits 
 }
 
 // pages returns n URLs of a host.
-func pages(host string, n int) []string {
+func urlSet(host string, n int) []string {
 	var urls []string
 	for i := range n {
 		urls = append(urls, fmt.Sprintf("http://%s/%d", host, i))

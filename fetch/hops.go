@@ -62,63 +62,63 @@ func (it *item) visit() segment.Visit {
 }
 
 // led says where a page leads.
-type led struct {
+type redirectTarget struct {
 	segment.Link
 	list int
-	hop  bool // the page was itself the target of a redirect
+	fromRedirect  bool // the page was itself the target of a redirect
 }
 
 // hops follow redirects.
 type hops struct {
-	to    map[string]led    // where visited pages lead
+	targets    map[string]redirectTarget    // where visited pages lead
 	via   map[string]string // for each target already handled, the first by key of the pages that led there
-	now   []string          // the targets being visited now,
+	current   []string          // the targets being visited now,
 	level int               // after this many redirects in a row
 }
 
 // met records where a visit leads.
-func (h *hops) met(v *visited) {
-	if h != nil && v.leads != nil {
-		h.to[v.visit.URL] = led{*v.leads, v.list, v.visit.Via != ""}
+func (h *hops) record(v *visitResult) {
+	if h != nil && v.target != nil {
+		h.targets[v.visit.URL] = redirectTarget{*v.target, v.list, v.visit.Via != ""}
 	}
 }
 
 // nextHops queues the targets of visited pages, and reports whether there are any.
-func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
+func (l *loop) queueRedirects(ctx context.Context) (more bool, err error) {
 	h := l.hops
-	for h != nil && l.limits.left == nil && h.level < l.o.Following.MaxRedirects && len(h.to) > 0 && !more {
-		from := h.now
+	for h != nil && l.limits.left == nil && h.level < l.o.Following.MaxRedirects && len(h.targets) > 0 && !more {
+		from := h.current
 		if h.level == 0 {
-			for f, to := range h.to {
-				if !to.hop {
+			for f, to := range h.targets {
+				if !to.fromRedirect {
 					from = append(from, f)
 				}
 			}
 		}
-		links, err := l.gather(ctx, from)
+		links, err := l.redirectsToFollow(ctx, from)
 		if err != nil {
 			return false, err
 		}
 		h.level++
-		h.now = slices.SortedFunc(maps.Keys(links), compareKeys)
-		for _, url := range h.now {
+		h.current = slices.SortedFunc(maps.Keys(links), compareKeys)
+		for _, url := range h.current {
 			// This does not depend on the score that is given: a fetch that does not
 			// parse does not know it.
 			via := slices.MinFunc(links[url], func(a, b scoring.Link) int { return compareKeys(a.From, b.From) }).From
 			h.via[url] = via
-			if l.seen.has(url) {
+			if l.visitedBefore.has(url) {
 				continue // by a run before this one
 			}
-			if l.goTo(item{Datum: l.o.heir(url, links[url]), list: h.to[via].list, unlisted: true, hop: &hop{h.level, h.chain(via)}}) {
+			if l.queueUnlisted(item{Datum: l.o.targetRecord(url, links[url]), list: h.targets[via].list, unlisted: true, hop: &hop{h.level, h.chain(via)}}) {
 				more = true
 			} else {
 				l.report.Redirects.Waiting++
 			}
 		}
 		for _, f := range from {
-			delete(h.to, f)
+			delete(h.targets, f)
 		}
-		if len(h.now) == 0 {
+		if len(h.current) == 0 {
 			break
 		}
 	}
@@ -127,18 +127,18 @@ func (l *loop) nextHops(ctx context.Context) (more bool, err error) {
 
 // gather returns the links by which some pages lead to others that have to be
 // visited because of that: not those visited anyway, or already.
-func (l *loop) gather(ctx context.Context, from []string) (map[string][]scoring.Link, error) {
+func (l *loop) redirectsToFollow(ctx context.Context, from []string) (map[string][]scoring.Link, error) {
 	h := l.hops
 	links := map[string][]scoring.Link{}
 	for _, f := range from {
-		to, ok := h.to[f]
-		if !ok || !l.within(f, to.URL) {
+		to, ok := h.targets[f]
+		if !ok || !l.staysOnList(f, to.URL) {
 			continue
 		}
 		if _, known := h.via[to.URL]; known {
 			continue
 		}
-		if _, known := l.beyond.places[idOf(to.URL)]; known {
+		if _, known := l.follower.known[idOf(to.URL)]; known {
 			continue
 		}
 		links[to.URL] = append(links[to.URL], scoring.Link{From: f, URL: to.URL, Score: to.Score, Meta: to.Meta})
@@ -166,7 +166,7 @@ func (h *hops) chain(url string) (urls []string) {
 
 // within reports whether a redirect stays on the list of its page. If lists are
 // fetched separately, another fetch may be visiting the target otherwise.
-func (l *loop) within(from, to string) bool {
+func (l *loop) staysOnList(from, to string) bool {
 	if l.lists == nil {
 		return true
 	}
@@ -181,7 +181,7 @@ func compareKeys(a, b string) int { return cmp.Compare(crawldb.Key(a), crawldb.K
 
 // heir returns the record of a page that has only what redirects give it: what
 // an update would make of that. It orders the links as an update does.
-func (o *Options) heir(url string, links []scoring.Link) crawldb.Datum {
+func (o *Options) targetRecord(url string, links []scoring.Link) crawldb.Datum {
 	slices.SortFunc(links, func(a, b scoring.Link) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), compareKeys(a.From, b.From))
 	})
@@ -203,13 +203,13 @@ func (o *Options) heir(url string, links []scoring.Link) crawldb.Datum {
 // heirs collect, in a segment that is being parsed, what its pages give to the
 // targets of redirects. The pages are read in the order of their visits, in
 // which those nearer to the list come first.
-type heirs struct {
+type targetLinks struct {
 	hops map[string]int // of each page that is not on the list
-	from map[string][]scoring.Link
+	links map[string][]scoring.Link
 }
 
-func readHeirs(ctx context.Context, s segment.Store, name string) (h heirs, err error) {
-	h = heirs{hops: map[string]int{}, from: map[string][]scoring.Link{}}
+func readTargetLinks(ctx context.Context, s segment.Store, name string) (h targetLinks, err error) {
+	h = targetLinks{hops: map[string]int{}, links: map[string][]scoring.Link{}}
 	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
 		if err != nil {
 			return h, err
@@ -222,7 +222,7 @@ func readHeirs(ctx context.Context, s segment.Store, name string) (h heirs, err 
 }
 
 // recall records what the first blocks give, which were read before.
-func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks int) error {
+func (h *targetLinks) addEarlier(ctx context.Context, s segment.Store, name string, blocks int) error {
 	if blocks == 0 || len(h.hops) == 0 {
 		return nil
 	}
@@ -238,7 +238,7 @@ func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks
 		}
 		for i := range visits {
 			if len(parsed) > 0 && parsed[0].URL == visits[i].URL {
-				h.met(&visits[i], &parsed[0])
+				h.add(&visits[i], &parsed[0])
 				parsed = parsed[1:]
 			}
 		}
@@ -250,18 +250,18 @@ func (h *heirs) recall(ctx context.Context, s segment.Store, name string, blocks
 }
 
 // met records what a visit gives to its target.
-func (h *heirs) met(v *segment.Visit, p *segment.Parse) {
+func (h *targetLinks) add(v *segment.Visit, p *segment.Parse) {
 	if p == nil || !v.Outcome.Code.Redirect() {
 		return
 	}
-	if to := target(p); to != nil && h.hops[to.URL] == v.Hops+1 {
-		h.from[to.URL] = append(h.from[to.URL], scoring.Link{From: v.URL, URL: to.URL, Score: to.Score, Meta: to.Meta})
+	if to := redirectLink(p); to != nil && h.hops[to.URL] == v.Hops+1 {
+		h.links[to.URL] = append(h.links[to.URL], scoring.Link{From: v.URL, URL: to.URL, Score: to.Score, Meta: to.Meta})
 	}
 }
 
 // follow accepts the target of a redirect and records what is needed about it.
-func (r reader) follow(v *visited, from *crawldb.Datum, location string) (scoring.Link, bool) {
-	l, ok := r.redirect(v, from, location)
+func (r reader) followRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
+	l, ok := r.acceptRedirect(v, from, location)
 	var notes []string
 	if downgrade(from.URL, location) {
 		v.redirects.Downgrades++
@@ -299,17 +299,17 @@ func hasScheme(url, scheme string) bool {
 }
 
 // leadsTo records that a page leads to one of its links.
-func (v *visited) leadsTo(target string) {
+func (v *visitResult) setTarget(target string) {
 	for i := range v.parse.Links {
 		if v.parse.Links[i].URL == target {
-			v.leads = &v.parse.Links[i]
+			v.target = &v.parse.Links[i]
 			return
 		}
 	}
 }
 
 // recall records where the visits of an earlier run lead.
-func (l *loop) recall(ctx context.Context, named func(string) string, list int, parsed bool) error {
+func (l *loop) recallRedirects(ctx context.Context, named func(string) string, list int, parsed bool) error {
 	parses, stop := iter.Pull2(segment.PartialOf[segment.Parse](ctx, l.segments, l.name, named(segment.ParsePart), 0))
 	defer stop()
 	for visits, err := range segment.PartialOf[segment.Visit](ctx, l.segments, l.name, named(segment.FetchPart), 0) {
@@ -323,19 +323,19 @@ func (l *loop) recall(ctx context.Context, named func(string) string, list int, 
 			}
 		}
 		for i := range visits {
-			v := &visited{visit: visits[i], list: list}
+			v := &visitResult{visit: visits[i], list: list}
 			if !parsed {
-				l.o.reader().leads(v)
+				l.o.reader().findTarget(v)
 			} else if len(read) > 0 && read[0].URL == v.visit.URL {
 				v.parse, read = &read[0], read[1:]
 				switch {
 				case v.visit.Outcome.Code.Redirect():
-					v.leads = target(v.parse)
+					v.target = redirectLink(v.parse)
 				case v.parse.Refresh != "":
-					v.leadsTo(v.parse.Refresh)
+					v.setTarget(v.parse.Refresh)
 				}
 			}
-			l.hops.met(v)
+			l.hops.record(v)
 		}
 	}
 	return nil
@@ -343,12 +343,12 @@ func (l *loop) recall(ctx context.Context, named func(string) string, list int, 
 
 // leads finds where a redirect leads in a fetch that does not parse, in which
 // it gives nothing yet.
-func (r reader) leads(v *visited) {
+func (r reader) findTarget(v *visitResult) {
 	if !v.visit.Outcome.Code.Redirect() {
 		return
 	}
-	if link, ok := r.follow(v, &crawldb.Datum{URL: v.visit.URL}, v.visit.Outcome.Location); ok {
-		v.leads = &segment.Link{URL: link.URL}
+	if link, ok := r.followRedirect(v, &crawldb.Datum{URL: v.visit.URL}, v.visit.Outcome.Location); ok {
+		v.target = &segment.Link{URL: link.URL}
 	}
 	v.rejected = 0 // the parse stage counts that
 }

@@ -175,7 +175,7 @@ func (r *HostRule) next(spent hostdb.Spent, at time.Time) (time.Time, verdict) {
 			break
 		}
 	}
-	why.aDay = r.Requests
+	why.perDay = r.Requests
 	return at, why
 }
 

@@ -16,84 +16,84 @@ import (
 // some left for hosts that are better known: however many hosts never answer,
 // those known to be quick have threads visits to themselves, if there are twice
 // as many spare ones.
-type lanes struct {
+type threadShares struct {
 	threads, spare int
 	// long is the duration from which a visit counts as long.
-	long time.Duration
+	slowAfter time.Duration
 	// under counts the visits under way by what was known about their hosts
 	// when they began; fresh counts those of them that are among threads.
-	under [paces]int
+	running [paces]int
 	fresh int
 	// young are the fresh visits, oldest first.
-	young list.List
+	freshVisits list.List
 }
 
 // A flight is a visit under way.
-type flight struct {
+type runningVisit struct {
 	began time.Time
 	pace  pace
-	young *list.Element // nil if it is not fresh
+	fresh *list.Element // nil if it is not fresh
 }
 
 // begin records that a visit begins.
-func (s *lanes) begin(p pace, now time.Time) *flight {
-	f := &flight{began: now, pace: p}
-	s.under[p]++
+func (s *threadShares) begin(p pace, now time.Time) *runningVisit {
+	f := &runningVisit{began: now, pace: p}
+	s.running[p]++
 	if p != slow || s.spare == 0 {
 		s.fresh++
-		f.young = s.young.PushBack(f)
+		f.fresh = s.freshVisits.PushBack(f)
 	}
 	return f
 }
 
 // end records that a visit is over.
-func (s *lanes) end(f *flight) {
-	s.under[f.pace]--
-	s.late(f)
+func (s *threadShares) end(f *runningVisit) {
+	s.running[f.pace]--
+	s.unfresh(f)
 }
 
 // flying counts the visits under way.
-func (s *lanes) flying() (n int) {
-	for _, u := range s.under {
+func (s *threadShares) inFlight() (n int) {
+	for _, u := range s.running {
 		n += u
 	}
 	return n
 }
 
-func (s *lanes) late(f *flight) {
-	if f.young != nil {
-		s.young.Remove(f.young)
+func (s *threadShares) unfresh(f *runningVisit) {
+	if f.fresh != nil {
+		s.freshVisits.Remove(f.fresh)
 		s.fresh--
-		f.young = nil
+		f.fresh = nil
 	}
 }
 
 // age finds visits that have become long, and returns when to check again; zero
 // if there is no need to.
-func (s *lanes) age(now time.Time) time.Time {
+func (s *threadShares) ageOut(now time.Time) time.Time {
 	if s.spare == 0 {
 		return time.Time{}
 	}
-	for e := s.young.Front(); e != nil; e = s.young.Front() {
-		f := e.Value.(*flight)
-		if at := f.began.Add(s.long); at.After(now) {
+	for e := s.freshVisits.Front(); e != nil; e = s.freshVisits.Front() {
+		f := e.Value.(*runningVisit)
+		if at := f.began.Add(s.slowAfter); at.After(now) {
 			return at
 		}
-		s.late(f)
+		s.unfresh(f)
 	}
 	return time.Time{}
 }
 
 // open returns the paces of hosts that may be visited now.
-func (s *lanes) open() (w [paces]bool) {
+func (s *threadShares) openPaces() (w [paces]bool) {
 	room := s.fresh < s.threads
-	n := s.under[slow]
+	n := s.running[slow]
 	w[slow] = n < s.threads && (room || s.spare > 0)
-	n += s.under[unknown]
+	n += s.running[unknown]
 	w[unknown] = room && n < s.threads+s.spare/4
-	n += s.under[fair]
+	n += s.running[fair]
 	w[fair] = room && n < s.threads+s.spare/2
-	n += s.under[quick]
+	n += s.running[quick]
 	w[quick] = room && n < s.threads+s.spare
 	if n >= s.threads+s.spare {
 		return [paces]bool{}

@@ -24,25 +24,25 @@ type Limiter struct {
 	// requests and bytes are when the next request may begin.
 	requests, bytes time.Time
 	// mean is the recent average size of a body.
-	mean float64
+	meanBytes float64
 }
 
 // A grant is permission for one request.
-type grant struct {
+type permit struct {
 	before, after time.Time // of Limiter.requests
 	bytes         float64   // expected
 }
 
 // begin requests permission to make a request now. If refused, it returns when
 // to try again.
-func (l *Limiter) begin(now time.Time) (g grant, again time.Time) {
+func (l *Limiter) begin(now time.Time) (g permit, again time.Time) {
 	if l == nil {
-		return grant{}, time.Time{}
+		return permit{}, time.Time{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if again = later(l.requests, l.bytes); again.After(now) {
-		return grant{}, again
+		return permit{}, again
 	}
 	if l.Requests > 0 {
 		g.before = l.requests
@@ -50,7 +50,7 @@ func (l *Limiter) begin(now time.Time) (g grant, again time.Time) {
 		g.after = l.requests
 	}
 	if l.Bytes > 0 {
-		g.bytes = l.mean
+		g.bytes = l.meanBytes
 		l.bytes = later(l.bytes, now).Add(seconds(g.bytes / l.Bytes))
 	}
 	return g, time.Time{}
@@ -58,7 +58,7 @@ func (l *Limiter) begin(now time.Time) (g grant, again time.Time) {
 
 // end reports the result of a request: whether it was made, and if so how many
 // bytes came.
-func (l *Limiter) end(g grant, made bool, n int64, now time.Time) {
+func (l *Limiter) end(g permit, made bool, n int64, now time.Time) {
 	if l == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (l *Limiter) end(g grant, made bool, n int64, now time.Time) {
 	}
 	l.bytes = later(l.bytes, now.Add(-seconds(g.bytes/l.Bytes))).Add(seconds((float64(n) - g.bytes) / l.Bytes))
 	if made {
-		l.mean += (float64(n) - l.mean) / 16
+		l.meanBytes += (float64(n) - l.meanBytes) / 16
 	}
 }
 

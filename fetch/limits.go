@@ -27,7 +27,7 @@ func newLimits(o *Options) (m limits) {
 
 // limit checks whether a limit is hit, and if so empties the queues. It sets
 // when the loop has to check again.
-func (l *loop) limit(wake *time.Time) (hit bool) {
+func (l *loop) checkLimits(wake *time.Time) (hit bool) {
 	m := &l.limits
 	now := time.Now()
 	switch {
@@ -47,7 +47,7 @@ func (l *loop) limit(wake *time.Time) (hit bool) {
 		}
 		return false
 	}
-	*m.left += l.q.drain() + l.list.abandon()
+	*m.left += l.queues.drain() + l.reader.abandon()
 	return true
 }
 

@@ -33,7 +33,7 @@ func TestTimeLimit(t *testing.T) {
 		t.Run(c.limit.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
-				r := newRig(t, s, pages(host, 9)...)
+				r := newRig(t, s, urlSet(host, 9)...)
 				r.o.Limits.TimeLimit = c.limit
 				began := time.Now()
 				rep := r.run(seg)
@@ -63,7 +63,7 @@ func TestTimeLimit(t *testing.T) {
 func TestTimeLimitLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second})
-		urls := pages(host, 9)
+		urls := urlSet(host, 9)
 		due := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
 		r.lease("s2", due, urls...)
 		r.o.Limits.TimeLimit = 20 * time.Second
@@ -108,7 +108,7 @@ func (r *rig) lease(name string, due time.Time, urls ...string) {
 func TestTimeLimitBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second}
-		r := newRig(t, s, pages(host, 9)...)
+		r := newRig(t, s, urlSet(host, 9)...)
 		r.o.Limits.TimeLimit = 20 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
 		defer cancel()
@@ -128,7 +128,7 @@ func TestTimeLimitEmptiesAllQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for i := range 2000 {
-			urls = append(urls, pages(fmt.Sprintf("h%d.example.test", i), 3)...)
+			urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", i), 3)...)
 		}
 		s := &site{latency: time.Second}
 		r := newRig(t, s, urls...)
@@ -141,7 +141,7 @@ func TestTimeLimitEmptiesAllQueues(t *testing.T) {
 }
 
 func TestMinRate(t *testing.T) {
-	urls := pages(host, 100)
+	urls := urlSet(host, 100)
 	for i := range 40 {
 		urls = append(urls, fmt.Sprintf("http://h%d.example.test/", i))
 	}
@@ -182,7 +182,7 @@ func TestMinRate(t *testing.T) {
 func TestThreadsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, n := range []int{math.MaxInt, math.MaxInt / 4} {
-			r := newRig(t, &site{latency: time.Second}, pages(host, 3)...)
+			r := newRig(t, &site{latency: time.Second}, urlSet(host, 3)...)
 			r.o.Threads, r.o.SpareThreads = n, n
 			if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 				t.Errorf("%d threads: %+v", n, rep)
@@ -194,7 +194,7 @@ func TestThreadsWithoutEnd(t *testing.T) {
 // A list that is not mixed keeps no host waiting, however little of it is in
 // memory: what is passed over is read again.
 func TestQueueDepth(t *testing.T) {
-	urls := append(pages(host, 30), pages("b.example.test", 10)...)
+	urls := append(urlSet(host, 30), urlSet("b.example.test", 10)...)
 	for _, c := range []struct {
 		depth int
 		want  time.Duration // when the second host is asked first

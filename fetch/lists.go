@@ -22,7 +22,7 @@ import (
 // lists are emptied.
 const (
 	donePart = "list"
-	joinPart = "lists"
+	mergePart = "lists"
 )
 
 var errBegunWhole = errors.New("fetch: the segment was begun as a whole and must be finished without Lists")
@@ -33,8 +33,8 @@ type lists struct {
 	name string
 	n    int
 	by   hostdb.By
-	mine map[int]bool
-	left int // lists that are not complete
+	requested map[int]bool
+	incomplete int // lists that are not complete
 }
 
 // listsOf returns the lists of a segment that is fetched list by list; nil if it is
@@ -52,12 +52,12 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 			break
 		}
 	}
-	ls := &lists{s: s, name: name, n: max(turn.Lists, 1), by: turn.By, mine: map[int]bool{}}
+	ls := &lists{s: s, name: name, n: max(turn.Lists, 1), by: turn.By, requested: map[int]bool{}}
 	for _, i := range o.Lists {
 		if i < 0 || i >= ls.n {
 			return nil, fmt.Errorf("fetch: no list %d; the segment has %d, numbered from 0", i, ls.n)
 		}
-		ls.mine[i] = true
+		ls.requested[i] = true
 	}
 	if ls.n == 1 {
 		return nil, nil
@@ -68,10 +68,10 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 	}
 	if o.Lists == nil {
 		for i := range ls.n {
-			ls.mine[i] = true
+			ls.requested[i] = true
 		}
 	}
-	if len(ls.mine) < ls.n && o.Politeness.By == hostdb.ByDomain && turn.By != hostdb.ByDomain {
+	if len(ls.requested) < ls.n && o.Politeness.By == hostdb.ByDomain && turn.By != hostdb.ByDomain {
 		return nil, fmt.Errorf("fetch: queues %v would be shared by lists made %v", o.Politeness.By, turn.By)
 	}
 	whole, err := s.Stat(ctx, name, segment.FetchPart)
@@ -79,7 +79,7 @@ func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*li
 		return nil, err
 	}
 	if err == nil && whole.Blocks > 0 {
-		if joining, err := segment.Committed(ctx, s, name, joinPart); err != nil {
+		if joining, err := segment.Committed(ctx, s, name, mergePart); err != nil {
 			return nil, err
 		} else if !joining {
 			return nil, errBegunWhole
@@ -157,27 +157,27 @@ func (ls *lists) mark(ctx context.Context, part string, block []byte) error {
 
 // join merges the lists if all are complete, and reports whether the segment is
 // then fetched. If another fetch is doing so, it is left to that one.
-func (ls *lists) join(ctx context.Context) (whole bool, err error) {
+func (ls *lists) merge(ctx context.Context) (whole bool, err error) {
 	var parsed, unparsed []doneList
-	ls.left = 0
+	ls.incomplete = 0
 	for i := range ls.n {
 		switch d, ok, err := ls.done(ctx, i); {
 		case err != nil:
 			return false, err
 		case !ok:
-			ls.left++
+			ls.incomplete++
 		case d.parsed:
 			parsed = append(parsed, d)
 		default:
 			unparsed = append(unparsed, d)
 		}
 	}
-	if ls.left > 0 {
+	if ls.incomplete > 0 {
 		return false, nil
 	}
 	// Those that were parsed come first: parsing continues after them.
 	all := slices.Concat(parsed, unparsed)
-	if err = ls.mark(ctx, joinPart, nil); err == nil {
+	if err = ls.mark(ctx, mergePart, nil); err == nil {
 		err = ls.copyAll(ctx, all, parsed)
 	}
 	if errors.Is(err, segment.ErrBusy) {
@@ -304,7 +304,7 @@ func (ls *lists) empty(ctx context.Context) error {
 // emptyRest frees what a fetch that died after the join has left.
 func emptyRest(ctx context.Context, s segment.Store, name string) error {
 	ls := &lists{s: s, name: name}
-	if ok, err := segment.Committed(ctx, s, name, joinPart); err != nil || !ok {
+	if ok, err := segment.Committed(ctx, s, name, mergePart); err != nil || !ok {
 		return err
 	}
 	for {
@@ -367,24 +367,24 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 
 // openAll opens the parts of the segment, or of each list that is not complete.
 func (l *loop) openAll(ctx context.Context, out *output) error {
-	l.seen = pages{}
+	l.visitedBefore = urlSet{}
 	parsing := l.o.Parser != nil
 	if l.lists == nil {
-		p, err := openParts(ctx, l.segments, l.name, wholeName, parsing, l.seen)
+		p, err := openParts(ctx, l.segments, l.name, wholeName, parsing, l.visitedBefore)
 		if err != nil {
 			return err
 		}
 		out.parts[0] = p
-		return l.recallAll(ctx, out)
+		return l.recallAllRedirects(ctx, out)
 	}
-	for _, i := range slices.Sorted(maps.Keys(l.lists.mine)) {
+	for _, i := range slices.Sorted(maps.Keys(l.lists.requested)) {
 		if _, done, err := l.lists.done(ctx, i); err != nil {
 			return err
 		} else if done {
-			l.lists.mine[i] = false
+			l.lists.requested[i] = false
 			continue
 		}
-		p, err := openParts(ctx, l.segments, l.name, out.named(i), parsing, l.seen)
+		p, err := openParts(ctx, l.segments, l.name, out.named(i), parsing, l.visitedBefore)
 		if err != nil {
 			return fmt.Errorf("list %d: %w", i, err)
 		}
@@ -394,16 +394,16 @@ func (l *loop) openAll(ctx context.Context, out *output) error {
 	for _, p := range out.parts {
 		p.parsing = parsing
 	}
-	return l.recallAll(ctx, out)
+	return l.recallAllRedirects(ctx, out)
 }
 
 // recallAll records where earlier visits lead.
-func (l *loop) recallAll(ctx context.Context, out *output) error {
-	if l.hops == nil || len(l.seen) == 0 {
+func (l *loop) recallAllRedirects(ctx context.Context, out *output) error {
+	if l.hops == nil || len(l.visitedBefore) == 0 {
 		return nil
 	}
 	for i := range out.parts {
-		if err := l.recall(ctx, out.named(i), i, out.parsing()); err != nil {
+		if err := l.recallRedirects(ctx, out.named(i), i, out.parsing()); err != nil {
 			return err
 		}
 	}
@@ -419,7 +419,7 @@ func (o *output) parsing() bool {
 
 // each calls f with what was parsed of the pages visited before, in the order
 // of the visits.
-func (o *output) each(ctx context.Context, s segment.Store, name string, f func(list int, p *segment.Parse)) error {
+func (o *output) eachParsed(ctx context.Context, s segment.Store, name string, f func(list int, p *segment.Parse)) error {
 	for _, i := range slices.Sorted(maps.Keys(o.parts)) {
 		for block, err := range segment.PartialOf[segment.Parse](ctx, s, name, o.named(i)(segment.ParsePart), 0) {
 			if err != nil {
@@ -434,11 +434,11 @@ func (o *output) each(ctx context.Context, s segment.Store, name string, f func(
 }
 
 // write appends a group to the parts it belongs to.
-func (o *output) write(ctx context.Context, group []*visited) error {
+func (o *output) write(ctx context.Context, group []*visitResult) error {
 	if o.lists == nil {
 		return o.parts[0].write(ctx, group)
 	}
-	byList := map[int][]*visited{}
+	byList := map[int][]*visitResult{}
 	for _, v := range group {
 		byList[v.list] = append(byList[v.list], v)
 	}

@@ -30,11 +30,11 @@ type job struct {
 	h     *host
 	it    item
 	delay time.Duration // of the host
-	was   pace          // what was known of the host
-	*flight
-	grant grant
+	pace   pace          // what was known of the host
+	*runningVisit
+	permit permit
 	// waited is how often the fetch waited for the host's robots.txt.
-	waited int
+	robotsWaits int
 }
 
 // result is what a worker made of a job. A page that was requested makes two:
@@ -42,7 +42,7 @@ type job struct {
 type result struct {
 	job
 	// out is the visit; nil if the item has to wait for another turn.
-	out *visited
+	out *visitResult
 	// at is when the host may be visited again, failures how many times in a row it
 	// has failed, limit how many visits to it there may be, zero if that was not
 	// looked up. full says that others have all turns, and now how quickly the host
@@ -50,36 +50,36 @@ type result struct {
 	at       time.Time
 	failures int64
 	limit    int
-	full     bool
-	now      pace
+	allGranted     bool
+	newPace      pace
 	// crawlDelay is that of the origin. pause is the usual pause of the host, why
 	// the reason for a longer one.
 	crawlDelay, pause time.Duration
 	why               verdict
 	// patience is how long the server that was just asked for robots.txt asks to be left
 	// alone.
-	patience time.Duration
+	robotsRetryAfter time.Duration
 	// alone says that there must be no other request to the host meanwhile.
-	alone bool
+	exclusive bool
 	// made says that a request was made, and bytes how many bytes came.
-	made  bool
+	requested  bool
 	bytes int64
 	// addr is the queue of the host by address, lost why there is none.
-	addr, lost string
+	address, lookupFailure string
 	// A turn was claimed at claimed, and ends at until.
 	claimed, until time.Time
 	// turnOver says that the page is being parsed and will follow, after that
 	// this is the page.
-	turnOver, after bool
+	grantOver, parsedLater bool
 	// behind says that an item that has to wait goes behind the others of its
 	// host.
-	behind bool
+	requeueLast bool
 	// robots says that robots.txt was requested.
 	robots bool
 	// hop is a robots.txt that has moved, or has arrived.
-	hop *robotsHop
+	robotsHop *robotsHop
 	// waits says that the fetch waits for the host's robots.txt.
-	waits bool
+	awaitsRobots bool
 	// err ends the run.
 	err error
 }
@@ -90,29 +90,29 @@ type loop struct {
 	name     string
 	report   Report
 
-	q         *queues
-	seen      pages  // visited before this run
+	queues         *queues
+	visitedBefore      urlSet  // visited before this run
 	lists     *lists // nil if the segment is fetched as a whole
-	list      *feed
-	lanes     lanes
+	reader      *listReader
+	threads     threadShares
 	addresses addresses
 	limits    limits
-	beyond    beyond
-	asked     string                   // the URL of the last result
+	follower    follower
+	lastURL     string                   // the URL of the last result
 	hops      *hops                    // nil if redirects are not followed
 	delays    map[string]time.Duration // requested by the list, by queue
 
 	origins  origins       // whose robots.txt was checked for sitemaps
-	sitemaps chan struct{} // places for visits that hold one in memory
+	sitemapSem chan struct{} // places for visits that hold one in memory
 
-	group      []*visited
+	group      []*visitResult
 	groupBytes int
 	groupSince time.Time
 	groupAge   time.Duration // how old it may get
-	groups     chan []*visited
+	groups     chan []*visitResult
 }
 
-func run(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
+func fetchSegment(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
 	l := newLoop(segments, name, o)
 	w, err := l.open(ctx)
 	if errors.Is(err, errComplete) {
@@ -129,19 +129,19 @@ func run(ctx context.Context, segments segment.Store, name string, o Options) (R
 	defer w.close()
 	if len(w.parts) == 0 { // only the merge of the lists is left
 		l.report.Already = true
-		err = l.finish(ctx, w)
+		err = l.complete(ctx, w)
 		return l.report, err
 	}
 	if !w.parsing() {
 		l.o.Parser = nil
 	}
-	if err := l.openBeyond(ctx, w); err != nil {
+	if err := l.openFollower(ctx, w); err != nil {
 		return l.report, err
 	}
-	l.list = newFeed(ctx, segments, name)
-	defer func() { l.list.stop() }()
+	l.reader = newListReader(ctx, segments, name)
+	defer func() { l.reader.stop() }()
 	if err = l.visitAll(ctx, w); err == nil {
-		err = l.finish(ctx, w)
+		err = l.complete(ctx, w)
 	}
 	return l.report, err
 }
@@ -152,15 +152,15 @@ func newLoop(segments segment.Store, name string, o Options) *loop {
 		pause = o.Politeness.MinDelay
 	}
 	l := &loop{o: o, given: o, segments: segments, name: name,
-		q:        newQueues(o.Politeness.ThreadsPerHost, pause, time.Now()),
+		queues:        newQueues(o.Politeness.ThreadsPerHost, pause, time.Now()),
 		groupAge: firstGroupAge,
-		lanes:    lanes{threads: o.Threads, spare: o.SpareThreads, long: o.SlowVisit},
+		threads:    threadShares{threads: o.Threads, spare: o.SpareThreads, slowAfter: o.SlowVisit},
 		report:   Report{Visits: map[protocol.Code]int{}},
-		groups:   make(chan []*visited, 1), sitemaps: make(chan struct{}, sitemapPlaces(o.Threads)),
+		groups:   make(chan []*visitResult, 1), sitemapSem: make(chan struct{}, maxSitemapsInMemory(o.Threads)),
 		limits: newLimits(&o),
 	}
 	if o.Following.MaxRedirects > 0 {
-		l.hops = &hops{to: map[string]led{}, via: map[string]string{}}
+		l.hops = &hops{targets: map[string]redirectTarget{}, via: map[string]string{}}
 	}
 	return l
 }
@@ -198,7 +198,7 @@ func (l *loop) visitAll(ctx context.Context, w *output) error {
 		return err
 	})
 
-	err := l.guarded(visiting, stopVisiting, hire, jobs, results)
+	err := l.runRecovering(visiting, stopVisiting, hire, jobs, results)
 	close(jobs)
 	l.flush()
 	close(l.groups)
@@ -213,14 +213,14 @@ func (l *loop) visitAll(ctx context.Context, w *output) error {
 }
 
 // finish completes what was written, and the segment if nothing else is missing.
-func (l *loop) finish(ctx context.Context, w *output) error {
+func (l *loop) complete(ctx context.Context, w *output) error {
 	if err := w.commit(ctx); err != nil {
 		return err
 	}
 	w.close()
 	if l.lists != nil {
-		whole, err := l.lists.join(ctx)
-		if l.report.Left = l.lists.left; err != nil || !whole {
+		whole, err := l.lists.merge(ctx)
+		if l.report.Left = l.lists.incomplete; err != nil || !whole {
 			return err
 		}
 	}
@@ -233,20 +233,20 @@ func (l *loop) finish(ctx context.Context, w *output) error {
 // guarded is loop, except that a panic of OnVisit or a rule ends it with an error:
 // the workers must not be left waiting. No worker is kept from ending, since results
 // has room for all that they may still send.
-func (l *loop) guarded(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) (err error) {
+func (l *loop) runRecovering(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.o.Logger.Error("fetch: a policy panicked", "url", l.asked, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("%s: OnVisit or another policy panicked: %v", l.asked, p)
+			l.o.Logger.Error("fetch: a policy panicked", "url", l.lastURL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s: OnVisit or another policy panicked: %v", l.lastURL, p)
 			stop()
 		}
 	}()
-	return l.loop(ctx, stop, hire, jobs, results)
+	return l.runUntilDone(ctx, stop, hire, jobs, results)
 }
 
 // loop runs until the list is done or something ends it; then it stops the
 // visits under way and waits for them.
-func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) error {
+func (l *loop) runUntilDone(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) error {
 	workers := 0
 	var failed error
 	timer := time.NewTimer(time.Hour)
@@ -257,7 +257,7 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 		}
 		var wake time.Time
 		if failed == nil {
-			if wake, failed = l.feed(); failed != nil {
+			if wake, failed = l.readList(); failed != nil {
 				continue
 			}
 			for {
@@ -265,20 +265,20 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 				if !ok {
 					break
 				}
-				if l.lanes.flying() > workers {
+				if l.threads.inFlight() > workers {
 					workers++
 					hire()
 				}
 				jobs <- j // a worker is free: there are as many as visits
 			}
-			if l.limit(&wake) {
+			if l.checkLimits(&wake) {
 				continue
 			}
 		}
-		if l.lanes.flying() == 0 && (failed != nil || l.q.items == 0 && l.list.over()) {
+		if l.threads.inFlight() == 0 && (failed != nil || l.queues.items == 0 && l.reader.over()) {
 			more := false
 			if failed == nil {
-				more, failed = l.nextHops(ctx)
+				more, failed = l.queueRedirects(ctx)
 			}
 			if !more {
 				return failed
@@ -298,7 +298,7 @@ func (l *loop) loop(ctx context.Context, stop, hire func(), jobs chan<- job, res
 		}
 		select {
 		case r := <-results:
-			if err := l.take(&r); err != nil && failed == nil {
+			if err := l.handleResult(&r); err != nil && failed == nil {
 				failed = err
 				stop() // a page that never ends must not delay the news
 			}
@@ -323,89 +323,89 @@ func sooner(t *time.Time, other time.Time) {
 // at which there may be one.
 func (l *loop) nextJob(wake *time.Time) (j job, ok bool) {
 	now := time.Now()
-	sooner(wake, l.lanes.age(now))
+	sooner(wake, l.threads.ageOut(now))
 	g, at := l.o.Politeness.Limiter.begin(now)
 	if !at.IsZero() {
 		sooner(wake, at)
 		return job{}, false
 	}
-	h, it, at := l.q.next(now, l.lanes.open())
+	h, it, at := l.queues.next(now, l.threads.openPaces())
 	if h == nil {
 		l.o.Politeness.Limiter.end(g, false, 0, now)
 		sooner(wake, at)
 		return job{}, false
 	}
-	return job{h, it, h.delay, h.pace, l.lanes.begin(h.pace, now), g, h.waited}, true
+	return job{h, it, h.delay, h.pace, l.threads.begin(h.pace, now), g, h.robotsWaits}, true
 }
 
 // take processes a result.
-func (l *loop) take(r *result) error {
-	l.asked = r.it.URL
-	if !r.turnOver {
-		l.lanes.end(r.flight)
+func (l *loop) handleResult(r *result) error {
+	l.lastURL = r.it.URL
+	if !r.grantOver {
+		l.threads.end(r.runningVisit)
 	}
 	if r.robots {
 		l.report.Robots++
 	}
-	if !r.after {
-		l.o.Politeness.Limiter.end(r.grant, r.made, r.bytes, time.Now())
-		if (r.addr != "" || r.lost != "") && l.limits.left == nil {
-			l.resolved(r)
+	if !r.parsedLater {
+		l.o.Politeness.Limiter.end(r.permit, r.requested, r.bytes, time.Now())
+		if (r.address != "" || r.lookupFailure != "") && l.limits.left == nil {
+			l.moveResolved(r)
 		} else {
-			l.endTurn(r)
+			l.grantEnded(r)
 		}
-		l.q.done(r.h, r.at)
+		l.queues.visitEnded(r.h, r.at)
 	}
 	if r.out != nil {
-		l.came(r)
+		l.keep(r)
 	}
 	return r.err
 }
 
 // endTurn processes the end of a turn with a host: what it says about the host, and whether
 // the item has to wait for another.
-func (l *loop) endTurn(r *result) {
+func (l *loop) grantEnded(r *result) {
 	h := r.h
-	moved := r.it.robots != nil && r.hop != nil // and is no longer in this queue
-	if r.err != nil || r.out == nil && !r.turnOver && !moved {
-		l.again(r)
+	moved := r.it.robots != nil && r.robotsHop != nil // and is no longer in this queue
+	if r.err != nil || r.out == nil && !r.grantOver && !moved {
+		l.requeue(r)
 	}
-	if r.err == nil && r.hop != nil && l.limits.left == nil {
-		l.moveRobots(r.hop)
+	if r.err == nil && r.robotsHop != nil && l.limits.left == nil {
+		l.moveRobots(r.robotsHop)
 	}
-	if !r.behind {
-		h.refused = 0
+	if !r.requeueLast {
+		h.sitemapRefusals = 0
 	}
 	if r.limit > 0 {
 		h.limit = r.limit
 	}
-	if r.full && h.busy > 1 { // by our own visits, which report when they end
-		h.limit = h.busy - 1
+	if r.allGranted && h.running > 1 { // by our own visits, which report when they end
+		h.limit = h.running - 1
 	}
-	if r.now != unknown {
-		h.pace = r.now
+	if r.newPace != unknown {
+		h.pace = r.newPace
 	}
-	if r.waits && h.waited == r.waited { // several visits may wait at the same time
-		h.waited++
+	if r.awaitsRobots && h.robotsWaits == r.robotsWaits { // several visits may wait at the same time
+		h.robotsWaits++
 	}
-	if r.err == nil && !r.behind { // we have to wait, not the host
-		l.skip(h, r)
+	if r.err == nil && !r.requeueLast { // we have to wait, not the host
+		l.skipIfLong(h, r)
 	}
 }
 
 // again puts an item back into its queue, or counts it as left if a limit was hit.
-func (l *loop) again(r *result) {
+func (l *loop) requeue(r *result) {
 	switch {
 	case l.limits.left != nil:
 		if r.it.robots == nil && !r.it.unlisted {
 			*l.limits.left++
 		}
-	case r.behind:
+	case r.requeueLast:
 		// Hosts that have nothing but sitemaps must not keep the loop busy,
 		// however many there are.
-		r.at = r.at.Add(placeWait<<min(l.q.behind(r.h, r.it)/8, 6) - placeWait)
+		r.at = r.at.Add(sitemapWait<<min(l.queues.putBack(r.h, r.it)/8, 6) - sitemapWait)
 	default:
-		l.q.back(r.h, r.it)
+		l.queues.putFront(r.h, r.it)
 	}
 }
 
@@ -414,12 +414,12 @@ type verdict struct {
 	reason string
 	// after is how long that will last; zero if unknown. Then aDay pages can be
 	// visited each day; zero for all.
-	after time.Duration
-	aDay  int64
+	retryAfter time.Duration
+	perDay  int64
 	// down is how long a host that is down is left alone, and forGood says that its
 	// pages are gone.
 	down    time.Duration
-	forGood bool
+	gone bool
 	// code is that of the visits; zero means Skipped.
 	code  protocol.Code
 	cause cause
@@ -427,14 +427,14 @@ type verdict struct {
 
 // skip gives up on a host for this round if it keeps failing, or would have to
 // be waited for too long: it holds nobody up.
-func (l *loop) skip(h *host, r *result) {
+func (l *loop) skipIfLong(h *host, r *result) {
 	v := r.why
 	switch wait := time.Until(r.at); {
 	case l.o.Politeness.MaxFailures > 0 && r.failures >= int64(l.o.Politeness.MaxFailures):
 		// In whole hours, like the pause, so that the result does not depend on how
 		// soon after the failure this is.
 		down := (wait + time.Hour - 1).Truncate(time.Hour)
-		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, forGood: l.o.forGood(r.failures), cause: hostFails}
+		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, gone: l.o.downForGood(r.failures), cause: hostFails}
 	case wait <= max(l.o.Politeness.MaxWait, r.pause+time.Millisecond):
 		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
 			l.o.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.at)
@@ -452,9 +452,9 @@ func (l *loop) skip(h *host, r *result) {
 // giveUp ends the visits to a host for this round.
 func (l *loop) giveUp(h *host, v verdict) {
 	if h.unread > 0 { // including those that have to be read again
-		h.over = &v
+		h.givenUp = &v
 	}
-	items := l.q.drop(h)
+	items := l.queues.drop(h)
 	if len(items) == 0 {
 		return
 	}
@@ -466,7 +466,7 @@ func (l *loop) giveUp(h *host, v verdict) {
 		}
 		switch {
 		case !it.unlisted:
-			l.over(l.skipped(it, &v, i))
+			l.finish(l.skipped(it, &v, i))
 		case it.hop != nil:
 			l.report.Redirects.Waiting++
 		}
@@ -479,19 +479,19 @@ const maxPutOff = 7
 
 // skipped returns the visit to a page whose host was given up, given the number
 // of pages before it.
-func (l *loop) skipped(it item, v *verdict, before int) *visited {
+func (l *loop) skipped(it item, v *verdict, before int) *visitResult {
 	if v.code != 0 {
-		return l.unasked(job{it: it}, v.code, v.reason)
+		return l.notVisited(job{it: it}, v.code, v.reason)
 	}
-	var s *visited
-	if v.forGood && !it.LastFetch.After(l.o.Now().Add(-l.o.Politeness.GoneAfter)) {
-		s = l.unasked(job{it: it}, protocol.Refused, "host: has been down for long")
+	var s *visitResult
+	if v.gone && !it.LastFetch.After(l.o.Now().Add(-l.o.Politeness.GoneAfter)) {
+		s = l.notVisited(job{it: it}, protocol.Refused, "host: has been down for long")
 	} else {
-		s = l.notAsked(it, protocol.Skipped, v.reason)
+		s = l.outcomeOnly(it, protocol.Skipped, v.reason)
 	}
-	s.visit.Outcome.RetryAfter = v.after
-	if v.after > 0 && v.aDay > 0 {
-		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.aDay, maxPutOff)) * 24 * time.Hour
+	s.visit.Outcome.RetryAfter = v.retryAfter
+	if v.retryAfter > 0 && v.perDay > 0 {
+		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.perDay, maxPutOff)) * 24 * time.Hour
 	}
 	// The pages of a host that is down would fill every list from now on. They wait until
 	// it may be asked again.
@@ -503,19 +503,19 @@ func (l *loop) skipped(it item, v *verdict, before int) *visited {
 }
 
 // over keeps a visit and reports it.
-func (l *loop) over(v *visited) {
+func (l *loop) finish(v *visitResult) {
 	l.add(v)
-	l.hops.met(v)
+	l.hops.record(v)
 	if v.visit.Outcome.Code.Asked() {
 		l.limits.visits++
 	}
 	if l.o.OnVisit != nil {
-		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visited() - l.report.Followed, Followed: l.report.Followed, InFlight: l.lanes.flying(), Hosts: len(l.q.hosts)})
+		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visited() - l.report.Followed, Followed: l.report.Followed, InFlight: l.threads.inFlight(), Hosts: len(l.queues.hosts)})
 	}
 }
 
 // count adds a visit to the report.
-func (rep *Report) count(v *visited) {
+func (rep *Report) count(v *visitResult) {
 	rep.Visits[v.visit.Outcome.Code]++
 	rep.Bytes += v.visit.Bytes
 	rep.Causes.count(v)
@@ -545,7 +545,7 @@ func (rep *Report) count(v *visited) {
 }
 
 // add counts a visit and puts it into the group.
-func (l *loop) add(v *visited) {
+func (l *loop) add(v *visitResult) {
 	l.report.count(v)
 	if len(l.group) == 0 {
 		l.groupSince = time.Now()
@@ -557,7 +557,7 @@ func (l *loop) add(v *visited) {
 	if v.text != nil {
 		l.groupBytes += len(v.text.Text)
 	}
-	l.groupBytes += v.heavy()
+	l.groupBytes += v.linkBytes()
 	if len(l.group) >= groupVisits || l.groupBytes >= groupBytes {
 		l.flush()
 	}

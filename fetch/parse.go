@@ -40,7 +40,7 @@ func parseSegment(ctx context.Context, segments segment.Store, name string, o *O
 type stage struct {
 	reader reader
 	from   map[string]crawldb.Datum // the records of the list
-	heirs  heirs
+	targets  targetLinks
 	known  origins // whose robots.txt was checked for sitemaps
 	report Report
 }
@@ -52,7 +52,7 @@ func (s *stage) run(ctx context.Context, segments segment.Store, name string) (e
 	if s.from, err = selected(ctx, segments, name); err != nil {
 		return err
 	}
-	if s.heirs, err = readHeirs(ctx, segments, name); err != nil {
+	if s.targets, err = readTargetLinks(ctx, segments, name); err != nil {
 		return err
 	}
 	keep, err := commonBlocks(ctx, segments, name, parsedNames())
@@ -66,7 +66,7 @@ func (s *stage) run(ctx context.Context, segments segment.Store, name string) (e
 	defer w.close()
 	nextContent, stop := iter.Pull2(segment.Blocks[page.Content](ctx, segments, name, keep))
 	defer stop()
-	if err := s.heirs.recall(ctx, segments, name, keep); err != nil {
+	if err := s.targets.addEarlier(ctx, segments, name, keep); err != nil {
 		return err
 	}
 	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
@@ -93,11 +93,11 @@ func (s *stage) run(ctx context.Context, segments segment.Store, name string) (e
 }
 
 // parse parses the contents of a block. Not every visit has one.
-func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []page.Content) ([]*visited, error) {
-	group := make([]*visited, len(visits))
+func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []page.Content) ([]*visitResult, error) {
+	group := make([]*visitResult, len(visits))
 	for i := range visits {
 		v := &visits[i]
-		group[i] = &visited{visit: *v}
+		group[i] = &visitResult{visit: *v}
 		c := &page.Content{URL: v.URL}
 		if len(contents) > 0 && contents[0].URL == v.URL {
 			c, contents = &contents[0], contents[1:]
@@ -106,16 +106,16 @@ func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []pa
 		}
 		d, ok := s.from[v.URL]
 		if !ok {
-			d = s.reader.o.heir(v.URL, s.heirs.from[v.URL])
+			d = s.reader.o.targetRecord(v.URL, s.targets.links[v.URL])
 		}
 		s.reader.read(ctx, group[i], &d, c)
-		if err := s.reader.found(ctx, &s.known, group[i]); err != nil {
+		if err := s.reader.addRobotsSitemaps(ctx, &s.known, group[i]); err != nil {
 			return nil, err
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.heirs.met(v, group[i].parse)
+		s.targets.add(v, group[i].parse)
 		s.report.count(group[i])
 	}
 	return group, nil

@@ -31,7 +31,7 @@ func openPart[T segment.Record](ctx context.Context, s segment.Store, name strin
 
 // write appends a block with what get returns for the visits of a group, and
 // makes it durable.
-func (p part[T]) write(ctx context.Context, group []*visited, get func(*visited) *T) error {
+func (p part[T]) write(ctx context.Context, group []*visitResult, get func(*visitResult) *T) error {
 	if p.w == nil {
 		return fmt.Errorf("%w: %s", segment.ErrCommitted, segment.PartOf[T]())
 	}
@@ -85,14 +85,14 @@ func openParsed(ctx context.Context, s segment.Store, name string, named func(st
 	return p, err
 }
 
-func (p *parsedParts) write(ctx context.Context, group []*visited) error {
-	if err := p.texts.write(ctx, group, func(v *visited) *segment.Text { return v.text }); err != nil {
+func (p *parsedParts) write(ctx context.Context, group []*visitResult) error {
+	if err := p.texts.write(ctx, group, func(v *visitResult) *segment.Text { return v.text }); err != nil {
 		return err
 	}
-	if err := p.data.write(ctx, group, func(v *visited) *segment.Data { return v.data }); err != nil {
+	if err := p.data.write(ctx, group, func(v *visitResult) *segment.Data { return v.data }); err != nil {
 		return err
 	}
-	return p.parses.write(ctx, group, func(v *visited) *segment.Parse { return v.parse })
+	return p.parses.write(ctx, group, func(v *visitResult) *segment.Parse { return v.parse })
 }
 
 func (p *parsedParts) commit(ctx context.Context) error {
@@ -152,7 +152,7 @@ func commonBlocks(ctx context.Context, s segment.Store, name string, names []str
 // openParts opens the parts, whose names are given by named, after the last
 // block that all of them have, and adds the URLs of earlier visits to seen. A
 // fetch that began without a parser continues without one: what it has is kept.
-func openParts(ctx context.Context, s segment.Store, name string, named func(string) string, parsing bool, seen pages) (*parts, error) {
+func openParts(ctx context.Context, s segment.Store, name string, named func(string) string, parsing bool, seen urlSet) (*parts, error) {
 	keep, err := commonBlocks(ctx, s, name, []string{named(segment.ContentPart), named(segment.FetchPart)})
 	if err != nil {
 		return nil, err
@@ -199,8 +199,8 @@ func openParts(ctx context.Context, s segment.Store, name string, named func(str
 
 // write appends a group to all parts and makes it durable, the visits last: a
 // visit that is kept has all of its parts.
-func (w *parts) write(ctx context.Context, group []*visited) error {
-	if err := w.contents.write(ctx, group, func(v *visited) *page.Content { return v.content }); err != nil {
+func (w *parts) write(ctx context.Context, group []*visitResult) error {
+	if err := w.contents.write(ctx, group, func(v *visitResult) *page.Content { return v.content }); err != nil {
 		return err
 	}
 	if w.parsing {
@@ -208,7 +208,7 @@ func (w *parts) write(ctx context.Context, group []*visited) error {
 			return err
 		}
 	}
-	return w.visits.write(ctx, group, func(v *visited) *segment.Visit { return &v.visit })
+	return w.visits.write(ctx, group, func(v *visitResult) *segment.Visit { return &v.visit })
 }
 
 // commit completes the parts, the visits last.

@@ -30,7 +30,7 @@ func TestRobotsRetries(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{}
-			urls := append(pages("ill.example.test", 3), pages(host, 5)...)
+			urls := append(urlSet("ill.example.test", 3), urlSet(host, 5)...)
 			r := newRig(t, s, urls...)
 			ill := &illRobots{site: s, began: time.Now(), heals: c.heals}
 			r.o.Protocol, r.o.Politeness.RobotsRetries, r.o.Politeness.RobotsWait = ill, c.retries, c.wait

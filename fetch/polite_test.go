@@ -43,7 +43,7 @@ func TestPauseCountsFromTheEndOfTheLastRequest(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 1300 * time.Millisecond, robots: c.robots}
-				r := newRig(t, s, pages(host, 4)...)
+				r := newRig(t, s, urlSet(host, 4)...)
 				r.o.Politeness.Delay, r.o.Politeness.MaxCrawlDelay = c.delay, c.maxDelay
 				began := time.Now()
 				rep := r.run(seg)
@@ -152,7 +152,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: time.Second}
-			r := newRig(t, s, pages(host, 5)...)
+			r := newRig(t, s, urlSet(host, 5)...)
 			r.o.Protocol, r.o.Politeness.ThreadsPerHost = &jumping{site: s, r: r}, threads
 			r.renew()
 			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
@@ -162,10 +162,10 @@ func TestClockThatIsSetBack(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: time.Second}
-			r := newRig(t, s, pages(host, 5)...)
+			r := newRig(t, s, urlSet(host, 5)...)
 			r.o.Politeness.ThreadsPerHost = threads
 			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
-				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.MaxTurn)}}, nil
+				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.MaxGrant)}}, nil
 			})
 			if err := errors.Join(err, r.ahead(host)); err != nil {
 				t.Fatal(err)
@@ -198,7 +198,7 @@ func TestRetryAfter(t *testing.T) {
 					}
 					return body("text/html", "x")
 				}
-				r := newRig(t, s, pages(host, 4)...)
+				r := newRig(t, s, urlSet(host, 4)...)
 				began := time.Now()
 				rep := r.run(seg)
 				if rep.Visits[protocol.Skipped] != c.skipped || rep.Visits[protocol.Busy] != 1 {
@@ -231,7 +231,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 			}
 			return code(protocol.NotFound) // an answer, if not a nice one
 		}
-		r := newRig(t, s, pages(host, 7)...)
+		r := newRig(t, s, urlSet(host, 7)...)
 		rep := r.run(seg)
 		if rep.Visits[protocol.Failed] != 4 || rep.Visits[protocol.NotFound] != 3 {
 			t.Errorf("%v", rep.Visits)
@@ -248,7 +248,7 @@ func TestHostThatFails(t *testing.T) {
 	for _, c := range []struct{ max, requests int }{{0, 5}, {2, 2}, {-1, 8}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
-			r := newRig(t, s, pages(host, 8)...)
+			r := newRig(t, s, urlSet(host, 8)...)
 			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait = c.max, 3*time.Hour
 			var told int
 			r.o.OnVisit = func(segment.Visit, fetch.Progress) { told++ }
@@ -274,13 +274,13 @@ func TestHostThatWasDownCostsOneRequest(t *testing.T) {
 			}
 			return body("text/html", "x")
 		}}
-		r := newRig(t, s, pages(host, 10)...)
+		r := newRig(t, s, urlSet(host, 10)...)
 		r.run(seg)
 		for round := range 3 {
 			time.Sleep(12 * time.Hour) // robots.txt still holds, or no longer
 			before := len(s.of(host)) - len(s.of("robots.txt"))
 			name := fmt.Sprint("down", round)
-			r.list(name, pages(host, 10)...)
+			r.list(name, urlSet(host, 10)...)
 			r.run(name)
 			if n := len(s.of(host)) - len(s.of("robots.txt")) - before; n != 1 {
 				t.Errorf("round %d: %d pages were asked for, want 1", round, n)
@@ -293,7 +293,7 @@ func TestHostThatWasDownCostsOneRequest(t *testing.T) {
 		// asked for first or not.
 		time.Sleep(25 * time.Hour)
 		down = false
-		r.list("up", pages(host, 10)...)
+		r.list("up", urlSet(host, 10)...)
 		if rep := r.run("up"); rep.Visits[protocol.Success] != 10 || rep.Robots != 1 {
 			t.Errorf("up again: %+v", rep)
 		}
@@ -303,7 +303,7 @@ func TestHostThatWasDownCostsOneRequest(t *testing.T) {
 func TestTwoRunsAreOnePoliteClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 700 * time.Millisecond}
-		r := newRig(t, s, pages(host, 6)...)
+		r := newRig(t, s, urlSet(host, 6)...)
 		r.list("s2", "http://"+host+"/a", "http://"+host+"/b", "http://"+host+"/c")
 		r.o.Politeness.Delay = 2 * time.Second
 		var wg sync.WaitGroup
@@ -334,10 +334,10 @@ func TestSlowHostCostsTheOthersNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var urls []string
 			for h := range 20 {
-				urls = append(urls, pages(fmt.Sprintf("h%d.example.test", h), 5)...)
+				urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 5)...)
 			}
 			s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
-			for _, u := range pages("slow.example.test", 5) {
+			for _, u := range urlSet("slow.example.test", 5) {
 				urls = append(urls, u)
 				s.slow[u] = slow
 			}
@@ -392,7 +392,7 @@ func TestRobotsBeforePages(t *testing.T) {
 func TestUnavailableRobots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
-		r := newRig(t, s, pages(host, 30)...)
+		r := newRig(t, s, urlSet(host, 30)...)
 		r.o.Protocol = protocolFunc(func(ctx context.Context, q protocol.Request) (protocol.Response, error) {
 			s.Fetch(ctx, q)
 			return code(protocol.Failed), nil
@@ -417,7 +417,7 @@ func (f protocolFunc) Fetch(ctx context.Context, r protocol.Request) (protocol.R
 func TestByDomain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 300 * time.Millisecond}
-		urls := slices.Concat(pages("a.shop.com", 3), pages("b.shop.com", 3), pages("c.shop.co.uk", 3))
+		urls := slices.Concat(urlSet("a.shop.com", 3), urlSet("b.shop.com", 3), urlSet("c.shop.co.uk", 3))
 		r := newRig(t, s, urls...)
 		r.o.Politeness.By = hostdb.ByDomain
 		r.run(seg)
@@ -438,7 +438,7 @@ func TestByDomain(t *testing.T) {
 func TestParserDoesNotHoldTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second}
-		r := newRig(t, s, pages(host, 4)...)
+		r := newRig(t, s, urlSet(host, 4)...)
 		inner := r.o.Parser
 		r.o.Parser = slowParser(inner, 3*time.Second)
 		r.run(seg)
@@ -453,7 +453,7 @@ func TestParserDoesNotHoldTheHost(t *testing.T) {
 func TestRefusedIsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return code(protocol.Refused) }}
-		r := newRig(t, s, pages(host, 50)...)
+		r := newRig(t, s, urlSet(host, 50)...)
 		began := time.Now()
 		rep := r.run(seg)
 		if rep.Visits[protocol.Refused] != 50 || time.Since(began) > 10*time.Second {

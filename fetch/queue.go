@@ -27,35 +27,35 @@ type host struct {
 	// robots are robots.txt files that have moved here: they come first, in
 	// every other turn.
 	robots deque
-	lately bool // the last turn was one of robots
+	robotsLast bool // the last turn was one of robots
 	// waits says that the items wait for a robots.txt that has moved elsewhere.
-	waits bool
+	awaitsRobots bool
 	// waited is how often the fetch waited for the host's robots.txt.
-	waited int
+	robotsWaits int
 	// refused counts how many sitemaps in a row found no place.
-	refused int
+	sitemapRefusals int
 	// at is the earliest time of the next visit, as far as is known here; before the
 	// first visit, the time from which there was something to visit. Of hosts with
 	// equal times the first to come is the first to be visited.
-	at    time.Time
-	since uint64
+	nextVisit    time.Time
+	created uint64
 	// needs is about how long visiting everything that waits will take, counting only
 	// pauses, in seconds: that may exceed a time.Duration.
-	needs float64
+	workLeft float64
 	// delay is the pause that the fetch list requests; zero for that of the
 	// options, negative for none.
 	delay time.Duration
 	// busy counts the visits under way, of which limit are allowed.
-	busy, limit int
+	running, limit int
 	pace        pace
 	// unread counts the URLs of the list that have to be read again, because
 	// the queue was long enough.
 	unread int
 	// over says why the host was given up for this round.
-	over *verdict
+	givenUp *verdict
 	// line is the one that contains the host, nil if none, ready says which
 	// part of it, and index the host's places in the heaps.
-	line  *line
+	in  *paceHosts
 	ready bool
 	index [heaps]int
 }
@@ -68,58 +68,58 @@ type host struct {
 // had its second turn. This at most doubles anybody's wait.
 type queues struct {
 	hosts map[string]*host
-	lines [paces]line
+	lines [paces]paceHosts
 	// now is the time of the last step, needy says that the next turn is for the host
 	// with the most left to do.
 	now   time.Time
-	needy bool
+	workNext bool
 	// limit is how many visits to a host may be under way, unless it is known
 	// to allow fewer, and pause the time between them, unless the list requests
 	// another.
 	limit int
 	pause time.Duration
 	// came counts the queues created so far.
-	came uint64
+	created uint64
 	// items counts what waits in all queues.
 	items int
 	// hungry says that a queue has run empty although the list has more for it.
-	hungry bool
+	starved bool
 }
 
 func newQueues(limit int, pause time.Duration, now time.Time) *queues {
 	q := &queues{hosts: map[string]*host{}, limit: max(limit, 1), pause: pause, now: now}
 	for p := range q.lines {
-		q.lines[p].needy.order = byNeed
+		q.lines[p].byWork.order = byWorkLeft
 	}
 	return q
 }
 
 // of returns the queue with that name.
-func (q *queues) of(name string) *host {
+func (q *queues) queueOf(name string) *host {
 	h := q.hosts[name]
 	if h == nil {
-		q.came++
+		q.created++
 		name = strings.Clone(name) // part of a URL, which is part of a block of the list
-		h = &host{name: name, limit: q.limit, since: q.came, at: q.now}
+		h = &host{name: name, limit: q.limit, created: q.created, nextVisit: q.now}
 		q.hosts[name] = h
 	}
 	return h
 }
 
 func (q *queues) add(name string, it item) {
-	h := q.of(name)
+	h := q.queueOf(name)
 	if h.delay == 0 {
 		h.delay = it.delay
 	}
 	h.items.push(it)
-	h.refused = 0
+	h.sitemapRefusals = 0
 	q.items++
 	q.enqueue(h)
 }
 
 // first puts a robots.txt that has moved into the queue of a host.
-func (q *queues) first(name string, it item) {
-	h := q.of(name)
+func (q *queues) addRobots(name string, it item) {
+	h := q.queueOf(name)
 	h.robots.push(it)
 	q.items++
 	q.enqueue(h)
@@ -127,24 +127,24 @@ func (q *queues) first(name string, it item) {
 
 // enqueue puts a host in line if it has items.
 func (q *queues) enqueue(h *host) {
-	wanted := (h.robots.len() > 0 || h.items.len() > 0 && !h.waits) && h.busy < h.limit
-	ready := !h.at.After(q.now)
+	wanted := (h.robots.len() > 0 || h.items.len() > 0 && !h.awaitsRobots) && h.running < h.limit
+	ready := !h.nextVisit.After(q.now)
 	if pause := max(cmp.Or(h.delay, q.pause), 0); ready {
-		h.needs = pause.Seconds() * float64(h.items.len()+h.robots.len()+h.unread)
+		h.workLeft = pause.Seconds() * float64(h.items.len()+h.robots.len()+h.unread)
 	}
-	if wanted && h.line == &q.lines[h.pace] && h.ready == ready {
-		h.line.fix(h)
+	if wanted && h.in == &q.lines[h.pace] && h.ready == ready {
+		h.in.fix(h)
 		return
 	}
-	if h.line != nil {
-		h.line.leave(h)
+	if h.in != nil {
+		h.in.leave(h)
 	}
 	switch {
 	case wanted:
 		q.lines[h.pace].join(h, ready)
-	case h.items.len() > 0 || h.robots.len() > 0 || h.busy > 0:
+	case h.items.len() > 0 || h.robots.len() > 0 || h.running > 0:
 	case h.unread > 0:
-		q.hungry = q.hungry || h.over == nil
+		q.starved = q.starved || h.givenUp == nil
 	default:
 		// What politeness needs to know about it is in the hostdb.
 		if q.hosts[h.name] == h {
@@ -159,26 +159,26 @@ func (q *queues) enqueue(h *host) {
 func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time) {
 	q.now = now
 	order := byTime
-	if q.needy {
-		order = byNeed
+	if q.workNext {
+		order = byWorkLeft
 	}
 	var first *host
 	var at time.Time
 	for p := range q.lines {
 		l := &q.lines[p]
-		for len(l.early.hosts) > 0 && !l.early.hosts[0].at.After(now) {
-			q.enqueue(l.early.hosts[0])
+		for len(l.waiting.hosts) > 0 && !l.waiting.hosts[0].nextVisit.After(now) {
+			q.enqueue(l.waiting.hosts[0])
 		}
 		if !wanted[p] {
 			continue
 		}
-		if len(l.early.hosts) > 0 {
-			sooner(&at, l.early.hosts[0].at)
+		if len(l.waiting.hosts) > 0 {
+			sooner(&at, l.waiting.hosts[0].nextVisit)
 		}
 		if len(l.ready.hosts) > 0 {
 			h := l.ready.hosts[0]
-			if q.needy {
-				h = l.needy.hosts[0]
+			if q.workNext {
+				h = l.byWork.hosts[0]
 			}
 			if first == nil || order.less(h, first) {
 				first = h
@@ -188,45 +188,45 @@ func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time
 	if first == nil {
 		return nil, item{}, at
 	}
-	q.needy = !q.needy
+	q.workNext = !q.workNext
 	from := &first.items
-	first.lately = first.robots.len() > 0 && (!first.lately || first.waits || first.items.len() == 0)
-	if first.lately {
+	first.robotsLast = first.robots.len() > 0 && (!first.robotsLast || first.awaitsRobots || first.items.len() == 0)
+	if first.robotsLast {
 		from = &first.robots
 	}
 	it := from.pop()
 	q.items--
-	first.busy++
+	first.running++
 	q.enqueue(first)
 	return first, it, time.Time{}
 }
 
 // back returns an item to the front of its queue.
-func (q *queues) back(h *host, it item) {
+func (q *queues) putFront(h *host, it item) {
 	if q.items++; it.robots != nil {
-		h.robots.back(it)
-		h.lately = false
+		h.robots.pushFront(it)
+		h.robotsLast = false
 		return
 	}
-	h.items.back(it)
+	h.items.pushFront(it)
 }
 
 // behind puts an item at the end of its queue, and returns how often everything
 // in the queue has been put there.
-func (q *queues) behind(h *host, it item) (rounds int) {
+func (q *queues) putBack(h *host, it item) (rounds int) {
 	h.items.push(it)
 	q.items++
-	h.refused++
-	return (h.refused - 1) / h.items.len()
+	h.sitemapRefusals++
+	return (h.sitemapRefusals - 1) / h.items.len()
 }
 
 // done ends a visit to a host, which may be visited again at that time. From here on
 // the wait is measured by the monotonic clock, which a time from a store does not
 // have: otherwise setting the clock back would prolong every wait.
-func (q *queues) done(h *host, at time.Time) {
-	h.busy--
+func (q *queues) visitEnded(h *host, at time.Time) {
+	h.running--
 	now := time.Now()
-	h.at = now.Add(at.Sub(now))
+	h.nextVisit = now.Add(at.Sub(now))
 	q.enqueue(h)
 }
 
@@ -244,7 +244,7 @@ func (q *queues) move(h *host, name string) {
 	if h.name == name {
 		return
 	}
-	to := q.of(name)
+	to := q.queueOf(name)
 	if to.delay == 0 {
 		to.delay = h.delay
 	}
@@ -254,7 +254,7 @@ func (q *queues) move(h *host, name string) {
 	for it := range h.robots.all() {
 		to.robots.push(it)
 	}
-	to.refused = 0
+	to.sitemapRefusals = 0
 	to.unread += h.unread
 	h.items, h.robots, h.unread = deque{}, deque{}, 0
 	q.enqueue(h)
@@ -273,42 +273,42 @@ func (q *queues) drain() (pages int) {
 		h.items, h.robots, h.unread = deque{}, deque{}, 0
 		q.enqueue(h)
 	}
-	q.items, q.hungry = 0, false
+	q.items, q.starved = 0, false
 	return pages
 }
 
 // line holds the hosts of one pace that wait for a visit: in early until they
 // may be visited, and then in ready and in needy.
-type line struct{ early, ready, needy hostHeap }
+type paceHosts struct{ waiting, ready, byWork hostHeap }
 
-func (l *line) join(h *host, ready bool) {
-	h.line, h.ready = l, ready
+func (l *paceHosts) join(h *host, ready bool) {
+	h.in, h.ready = l, ready
 	if !ready {
-		heap.Push(&l.early, h)
+		heap.Push(&l.waiting, h)
 		return
 	}
 	heap.Push(&l.ready, h)
-	heap.Push(&l.needy, h)
+	heap.Push(&l.byWork, h)
 }
 
 // fix restores the order after a host has changed.
-func (l *line) fix(h *host) {
+func (l *paceHosts) fix(h *host) {
 	if !h.ready {
-		heap.Fix(&l.early, h.index[byTime])
+		heap.Fix(&l.waiting, h.index[byTime])
 		return
 	}
 	heap.Fix(&l.ready, h.index[byTime])
-	heap.Fix(&l.needy, h.index[byNeed])
+	heap.Fix(&l.byWork, h.index[byWorkLeft])
 }
 
-func (l *line) leave(h *host) {
-	h.line = nil
+func (l *paceHosts) leave(h *host) {
+	h.in = nil
 	if !h.ready {
-		heap.Remove(&l.early, h.index[byTime])
+		heap.Remove(&l.waiting, h.index[byTime])
 		return
 	}
 	heap.Remove(&l.ready, h.index[byTime])
-	heap.Remove(&l.needy, h.index[byNeed])
+	heap.Remove(&l.byWork, h.index[byWorkLeft])
 }
 
 // order is what a heap of hosts is ordered by.
@@ -316,18 +316,18 @@ type order uint8
 
 const (
 	byTime order = iota // by when they may be visited
-	byNeed              // most left to do first
+	byWorkLeft              // most left to do first
 	heaps               // the number of heaps a host may be in
 )
 
 func (o order) less(a, b *host) bool {
-	if o == byNeed && a.needs != b.needs {
-		return a.needs > b.needs
+	if o == byWorkLeft && a.workLeft != b.workLeft {
+		return a.workLeft > b.workLeft
 	}
-	if c := a.at.Compare(b.at); c != 0 {
+	if c := a.nextVisit.Compare(b.nextVisit); c != 0 {
 		return c < 0
 	}
-	return a.since < b.since
+	return a.created < b.created
 }
 
 type hostHeap struct {

@@ -23,7 +23,7 @@ func TestQueuesWaitByTheMonotonicClock(t *testing.T) {
 	q.add("h", item{Datum: crawldb.Datum{URL: "http://h/2"}})
 	h, _, _ := q.next(time.Now(), every)
 	stored := time.Now().Add(5 * time.Second).Truncate(time.Millisecond)
-	q.done(h, stored)
+	q.visitEnded(h, stored)
 	if _, _, at := q.next(time.Now(), every); !at.Equal(stored) || at == at.Round(0) {
 		t.Errorf("the next visit is at %v, want %v and a reading of the monotonic clock", at, stored)
 	}
@@ -123,7 +123,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 				switch rnd.IntN(6) {
 				case 0:
 					u := fmt.Sprint(name, "/back", step)
-					q.back(m.busy, item{Datum: crawldb.Datum{URL: u}})
+					q.putFront(m.busy, item{Datum: crawldb.Datum{URL: u}})
 					m.items = append([]string{u}, m.items...)
 					total++
 				case 1:
@@ -134,7 +134,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 					m.items = nil
 				}
 				m.at = now.Add(time.Duration(rnd.IntN(5)) * time.Second)
-				q.done(m.busy, m.at)
+				q.visitEnded(m.busy, m.at)
 				m.busy = nil
 			}
 			hosts := 0
@@ -166,15 +166,15 @@ func BenchmarkLoopStep(b *testing.B) {
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			per := float64(after.HeapAlloc-before.HeapAlloc) / float64(hosts)
-			s := lanes{threads: 50, spare: 100, long: time.Second}
+			s := threadShares{threads: 50, spare: 100, slowAfter: time.Second}
 			var limiter Limiter
 			now := epoch
-			var under []*flight
+			var under []*runningVisit
 			b.ReportAllocs()
 			for b.Loop() {
-				s.age(now)
+				s.ageOut(now)
 				g, _ := limiter.begin(now)
-				h, it, _ := q.next(now, s.open())
+				h, it, _ := q.next(now, s.openPaces())
 				if h == nil {
 					b.Fatal("nobody waits")
 				}
@@ -187,7 +187,7 @@ func BenchmarkLoopStep(b *testing.B) {
 				q.add(h.name, it)
 				now = now.Add(time.Millisecond)
 				h.pace = quick
-				q.done(h, now)
+				q.visitEnded(h, now)
 			}
 			b.ReportMetric(per, "B/host")
 		})

@@ -31,7 +31,7 @@ func (o *Options) reader() reader { return reader{o: o} }
 // read fills the parsed parts of a visit. from is the record as it was when the page
 // was selected. If a rule, the signature or the scoring panics, the page counts as
 // one that could not be parsed: it leads nowhere and keeps what it has to give.
-func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
+func (r reader) read(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.panicked(v, p)
@@ -46,13 +46,13 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 	case code.Redirect():
 		v.parse = &segment.Parse{URL: from.URL}
 		var links []scoring.Link
-		if l, ok := r.follow(v, from, v.visit.Outcome.Location); ok {
+		if l, ok := r.followRedirect(v, from, v.visit.Outcome.Location); ok {
 			links = []scoring.Link{l}
 		}
 		r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, links)
 		r.redirectedSitemap(v.parse, from)
 		if len(v.parse.Links) > 0 {
-			v.leads = &v.parse.Links[0]
+			v.target = &v.parse.Links[0]
 		}
 	case code == protocol.NotModified || code.Transient():
 		// The page keeps what it has for links found later.
@@ -67,13 +67,13 @@ func (r reader) read(ctx context.Context, v *visited, from *crawldb.Datum, c *pa
 
 // sign does the part that does not wait until a page is parsed: it finds where the
 // page leads and, with Options.Parsing.SignUnparsed, fingerprints its content.
-func (r reader) sign(v *visited, c *page.Content) {
+func (r reader) sign(v *visitResult, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.panicked(v, p)
 		}
 	}()
-	r.leads(v)
+	r.findTarget(v)
 	if r.o.Parsing.SignUnparsed && v.visit.Outcome.Code == protocol.Success {
 		v.visit.Signature = r.o.Signature.Sum(c, nil)
 	}
@@ -81,13 +81,13 @@ func (r reader) sign(v *visited, c *page.Content) {
 
 // panicked logs that a policy panicked on a page, and where, and resets the visit to
 // what the protocol returned.
-func (r reader) panicked(v *visited, p any) {
+func (r reader) panicked(v *visitResult, p any) {
 	r.o.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	v.parse, v.text, v.data, v.leads, v.sitemap = nil, nil, nil, nil, nil
+	v.parse, v.text, v.data, v.target, v.sitemap = nil, nil, nil, nil, nil
 	v.rejected, v.cut = 0, 0
 }
 
-func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) {
+func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
 	if r.readSitemap(ctx, v, from, c) {
 		return
 	}
@@ -103,7 +103,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		}
 	}
 	if err != nil {
-		r.keepTag(&v.parse.Meta, from, c)
+		r.recordTag(&v.parse.Meta, from, c)
 		if errors.Is(err, parse.ErrUnsupported) {
 			// Nutch's parse stage drops content that no parser reads.
 			if !r.o.NutchCompat || !r.stage {
@@ -126,7 +126,7 @@ func (r reader) readContent(ctx context.Context, v *visited, from *crawldb.Datum
 		v.parse.Signature = r.signSitemap(c)
 	}
 	v.parse.Meta = r.properties(&parsed)
-	r.keepTag(&v.parse.Meta, from, c)
+	r.recordTag(&v.parse.Meta, from, c)
 	v.cut = parsed.OutlinksCut
 
 	// What is kept of the links is what the crawl will follow.
@@ -193,7 +193,7 @@ func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
 const maxProperty = 1024
 
 // links accepts the links of a page, each target once.
-func (r reader) links(v *visited, p scoring.Page) {
+func (r reader) links(v *visitResult, p scoring.Page) {
 	from := p.Datum.URL
 	found := p.Parsed.Outlinks
 	p.Parsed.Outlinks = make([]outlink, 0, len(found))
@@ -212,7 +212,7 @@ func (r reader) links(v *visited, p scoring.Page) {
 	refresh := ""
 	if p.Parsed.Refresh != "" && !p.Parsed.NoFollow {
 		p.Found++
-		l, ok := r.follow(v, p.Datum, p.Parsed.Refresh)
+		l, ok := r.followRedirect(v, p.Datum, p.Parsed.Refresh)
 		if l.URL != "" {
 			p.Parsed.Refresh = l.URL
 		}
@@ -241,7 +241,7 @@ func (r reader) links(v *visited, p scoring.Page) {
 		}
 	}
 	r.distribute(v.parse, p, links)
-	if v.leadsTo(refresh); v.leads != nil {
+	if v.setTarget(refresh); v.target != nil {
 		v.parse.Refresh = refresh
 	}
 }

@@ -15,7 +15,7 @@ const representativeKey = "_repr_"
 
 // nutchTargetMeta returns the initial Meta of a redirect's target in Nutch: a
 // copy of what the record of the page has after the visit.
-func nutchTargetMeta(v *visited, from *crawldb.Datum, target string, temporary bool) crawldb.Meta {
+func nutchTargetMeta(v *visitResult, from *crawldb.Datum, target string, temporary bool) crawldb.Meta {
 	m := from.Meta
 	nutchvisit.Note(&m, &v.visit, true)
 	src, ok := from.Meta.Get(representativeKey)

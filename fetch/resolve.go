@@ -36,7 +36,7 @@ func (l *loop) queueOf(url string) string {
 
 // nameless reports whether a queue is that of a host whose address has to be
 // looked up.
-func (l *loop) nameless(queue string) bool {
+func (l *loop) needsLookup(queue string) bool {
 	if l.o.Politeness.By != hostdb.ByIP || queue == "" {
 		return false
 	}
@@ -59,18 +59,18 @@ func (l *loop) resolve(ctx context.Context, r *result) {
 	case ctx.Err() != nil:
 		r.err = ctx.Err()
 	case limited.Err() != nil && err != nil:
-		r.lost = fmt.Sprintf("the address could not be looked up within %v", lookupFor)
+		r.lookupFailure = fmt.Sprintf("the address could not be looked up within %v", lookupFor)
 	case errors.As(err, &dns):
-		r.lost = "the address could not be looked up: " + oneLine(dns.Err)
+		r.lookupFailure = "the address could not be looked up: " + oneLine(dns.Err)
 	case err != nil:
-		r.lost = "the address could not be looked up: " + oneLine(err.Error())
+		r.lookupFailure = "the address could not be looked up: " + oneLine(err.Error())
 	case len(addrs) == 0:
-		r.lost = "the host has no address"
+		r.lookupFailure = "the host has no address"
 	default:
 		for i := range addrs {
 			addrs[i] = addrs[i].Unmap().WithZone("")
 		}
-		r.addr = hostdb.AddrKey(slices.MinFunc(addrs, netip.Addr.Compare))
+		r.address = hostdb.AddrKey(slices.MinFunc(addrs, netip.Addr.Compare))
 	}
 }
 
@@ -88,15 +88,15 @@ func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]ne
 
 // resolved moves everything that waits for a host to its queue, now that its
 // address is known, or that there is none.
-func (l *loop) resolved(r *result) {
+func (l *loop) moveResolved(r *result) {
 	h := r.h
-	l.q.back(h, r.it)
-	if r.addr != "" {
-		l.addresses.put(h.name, r.addr)
-		l.q.move(h, r.addr)
+	l.queues.putFront(h, r.it)
+	if r.address != "" {
+		l.addresses.put(h.name, r.address)
+		l.queues.move(h, r.address)
 		return
 	}
-	l.giveUp(h, verdict{reason: r.lost, code: protocol.Failed})
+	l.giveUp(h, verdict{reason: r.lookupFailure, code: protocol.Failed})
 }
 
 // addresses remembers the queues of hosts, in two generations: entries that are

@@ -234,7 +234,7 @@ func TestNoContent(t *testing.T) {
 			t.Errorf("%d contents", len(got))
 		}
 		// Without contents and unparsed there is nothing to parse.
-		r.list("s2", pages(host, 2)...)
+		r.list("s2", urlSet(host, 2)...)
 		o := r.o
 		o.Parser = nil
 		if _, err := fetch.Run(t.Context(), r.db.Segments(), "s2", o); err != nil {

@@ -27,8 +27,8 @@ type robotsHop struct {
 // askRobots uses the turn for robots.txt; the page waits for the next one, or
 // for the file to which that leads.
 func (l *loop) askRobots(ctx context.Context, r *result) {
-	r.alone = true // another request would fetch the file, too
-	if !l.claim(ctx, r) {
+	r.exclusive = true // another request would fetch the file, too
+	if !l.takeGrant(ctx, r) {
 		return
 	}
 	hop := &robotsHop{asking: l.o.Robots.Ask(r.it.URL), home: r.h}
@@ -36,7 +36,7 @@ func (l *loop) askRobots(ctx context.Context, r *result) {
 		return
 	}
 	if l.admit(hop.asking); hop.asking.Next() != "" {
-		r.hop = hop
+		r.robotsHop = hop
 		return
 	}
 	rules := hop.asking.Rules()
@@ -70,7 +70,7 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		case !known && hop.asked, known && rules.Unavailable:
 			a.GiveUp(leads(a) + ", whose own robots.txt is unavailable")
 		case !known:
-			if !l.claim(ctx, r) {
+			if !l.takeGrant(ctx, r) {
 				return
 			}
 			hop.asked = true
@@ -85,7 +85,7 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		}
 	}
 	if a.Next() != "" {
-		if !l.claim(ctx, r) {
+		if !l.takeGrant(ctx, r) {
 			return
 		}
 		if l.stepRobots(ctx, r, a); r.err != nil {
@@ -95,9 +95,9 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		l.admit(a)
 	}
 	if rules := a.Rules(); rules != nil && hop.home != r.h {
-		r.err = l.putOff(ctx, hop.home.name, l.o.honoured(rules.CrawlDelay))
+		r.err = l.putOff(ctx, hop.home.name, l.o.honouredDelay(rules.CrawlDelay))
 	}
-	r.hop = hop
+	r.robotsHop = hop
 }
 
 // stepRobots makes one request for a robots.txt in a claimed turn, and ends the
@@ -107,12 +107,12 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	err := a.Step(ctx)
 	rules := a.Rules()
 	if err == nil && rules != nil {
-		r.crawlDelay = max(r.crawlDelay, l.o.honoured(rules.CrawlDelay))
+		r.crawlDelay = max(r.crawlDelay, l.o.honouredDelay(rules.CrawlDelay))
 	}
 	if rules == nil || !rules.Unavailable { // otherwise there is nothing to be requested sooner
-		r.patience = a.RetryAfter()
+		r.robotsRetryAfter = a.RetryAfter()
 	}
-	if l.release(ctx, r, nil); err != nil {
+	if l.releaseGrant(ctx, r, nil); err != nil {
 		r.err = err
 	}
 }
@@ -172,17 +172,17 @@ func leads(a *robots.Asking) string { return "robots.txt leads to " + oneLine(a.
 func (l *loop) moveRobots(hop *robotsHop) {
 	home := hop.home
 	if next := hop.asking.Next(); next != "" {
-		home.waits = true
-		l.q.first(l.queueOf(next), item{robots: hop})
+		home.awaitsRobots = true
+		l.queues.addRobots(l.queueOf(next), item{robots: hop})
 		return
 	}
-	home.waits = false
-	l.q.enqueue(home)
+	home.awaitsRobots = false
+	l.queues.enqueue(home)
 }
 
 // endRobots gives up on a robots.txt at a skipped host. The result is recorded
 // in the queue it came from.
 func (l *loop) endRobots(hop *robotsHop, reason string) {
 	hop.end = leads(hop.asking) + ", but " + reason
-	l.q.first(hop.home.name, item{robots: hop})
+	l.queues.addRobots(hop.home.name, item{robots: hop})
 }

@@ -74,17 +74,17 @@ func TestRobotsThatLeadToEachOther(t *testing.T) {
 				// Rules for a page there can come only from a file that has moved.
 				"http://c.test/robots.txt": "http://d.test/robots.txt", "http://d.test/robots.txt": "http://c.test/robots.txt",
 			}}
-			r := m.rig(t, append(append(pages("a.test", 3), pages("b.test", 3)...), append(pages("c.test", 2), pages("d.test", 2)...)...)...)
+			r := m.rig(t, append(append(urlSet("a.test", 3), urlSet("b.test", 3)...), append(urlSet("c.test", 2), urlSet("d.test", 2)...)...)...)
 			r.o.Threads = threads
 			rep := r.run(seg)
 			polite(t, &m.site, hostdb.ByHost, five)
 			v := r.visits(seg)
-			for _, u := range append(pages("a.test", 3), pages("b.test", 3)...) {
+			for _, u := range append(urlSet("a.test", 3), urlSet("b.test", 3)...) {
 				if o := v[u].Outcome; o.Code != protocol.RobotsFailed || !strings.Contains(o.Reason, "own robots.txt is unavailable") {
 					t.Errorf("%d threads: %s: %v %s", threads, u, o.Code, o.Reason)
 				}
 			}
-			for _, u := range append(pages("c.test", 2), pages("d.test", 2)...) {
+			for _, u := range append(urlSet("c.test", 2), urlSet("d.test", 2)...) {
 				if v[u].Outcome.Code != protocol.Success { // a loop is as good as no file
 					t.Errorf("%d threads: %s: %v", threads, u, v[u].Outcome)
 				}
@@ -159,7 +159,7 @@ func TestCrawlDelayFromElsewhere(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"},
 				text: map[string]string{"http://b.test/robots.txt": "User-agent: *\nCrawl-delay: 20"}}
-			r := m.rig(t, pages("a.test", 3)...)
+			r := m.rig(t, urlSet("a.test", 3)...)
 			r.o.Politeness.By = by
 			r.run(seg)
 			if n := polite(t, &m.site, by, func(string) time.Duration { return 20 * time.Second }); n != 5 {
@@ -173,7 +173,7 @@ func TestCrawlDelayFromElsewhere(t *testing.T) {
 func TestRobotsAtASkippedHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}}
-		r := m.rig(t, pages("a.test", 2)...)
+		r := m.rig(t, urlSet("a.test", 2)...)
 		until := time.Now().Add(time.Hour)
 		if err := r.o.Hosts.Update(t.Context(), "b.test", func(*hostdb.Host) (*hostdb.Host, error) {
 			return &hostdb.Host{LastFetch: time.Now(), NextFetch: until}, nil
@@ -210,7 +210,7 @@ func TestRobotsWebs(t *testing.T) {
 			for i := range hosts {
 				for d := range 2 {
 					base := fmt.Sprintf("http://h%d.d%d.test", i, d)
-					urls = append(urls, pages(strings.TrimPrefix(base, "http://"), 3)...)
+					urls = append(urls, urlSet(strings.TrimPrefix(base, "http://"), 3)...)
 					for _, p := range []string{"/robots.txt", "/x", "/y"} {
 						m.slow[base+p] = time.Duration(rnd.IntN(9000)) * time.Millisecond
 						switch rnd.IntN(4) {
@@ -258,7 +258,7 @@ func TestRetryAfterOfRobots(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{}
-			r := newRig(t, s, pages(host, 28)...)
+			r := newRig(t, s, urlSet(host, 28)...)
 			busy := protocolFunc(func(ctx context.Context, req protocol.Request) (protocol.Response, error) {
 				resp, err := s.Fetch(ctx, req)
 				if strings.HasSuffix(req.URL, "/robots.txt") && len(s.of("/robots.txt")) == 2 {

@@ -128,7 +128,7 @@ type origins struct {
 }
 
 // first reports whether an origin is new.
-func (l *origins) first(origin string) bool {
+func (l *origins) addNew(origin string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.seen[origin]; ok {
@@ -143,20 +143,20 @@ func (l *origins) first(origin string) bool {
 
 // found adds the sitemaps listed in robots.txt to the result of a turn. Without
 // a parser that is left to the parse stage.
-func (l *loop) found(r *result, rules *robots.Rules) {
+func (l *loop) addRobotsSitemaps(r *result, rules *robots.Rules) {
 	if l.o.Parser != nil {
-		l.o.reader().discover(&l.origins, r.out, rules)
+		l.o.reader().addSitemapLinks(&l.origins, r.out, rules)
 	}
 }
 
 // found does the same in the parse stage, which makes no request.
-func (r reader) found(ctx context.Context, seen *origins, v *visited) error {
+func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitResult) error {
 	if r.o.Politeness.NoRobots || r.o.Robots.Hosts == nil {
 		return nil
 	}
 	rules, _, err := r.o.Robots.Cached(ctx, v.visit.URL)
 	if err == nil {
-		r.discover(seen, v, rules)
+		r.addSitemapLinks(seen, v, rules)
 	}
 	return err
 }
@@ -164,15 +164,15 @@ func (r reader) found(ctx context.Context, seen *origins, v *visited) error {
 // discover adds the sitemaps listed in robots.txt to the links of a visit, once
 // per origin. Which visit that is makes no difference: the links say who lists
 // them.
-func (r reader) discover(seen *origins, v *visited, rules *robots.Rules) {
+func (r reader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rules) {
 	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.o.Sitemaps.NoDiscovery || r.o.NutchCompat {
 		return
 	}
 	origin := crawldb.Origin(v.visit.URL)
-	if origin == "" || !seen.first(origin) {
+	if origin == "" || !seen.addNew(origin) {
 		return
 	}
-	links := r.listedLinks(v, origin, rules.Sitemaps)
+	links := r.robotsSitemapLinks(v, origin, rules.Sitemaps)
 	if len(links) == 0 {
 		return
 	}
@@ -182,7 +182,7 @@ func (r reader) discover(seen *origins, v *visited, rules *robots.Rules) {
 	v.parse.Links = append(v.parse.Links, links...)
 }
 
-func (r reader) listedLinks(v *visited, origin string, sitemaps []string) []segment.Link {
+func (r reader) robotsSitemapLinks(v *visitResult, origin string, sitemaps []string) []segment.Link {
 	base := weburl.Parse(origin + "/robots.txt")
 	sitemaps = sitemaps[:min(len(sitemaps), limit(r.o.Sitemaps.MaxListed, defaultListed))]
 	mark := crawldb.Sitemap{Origins: []string{origin}, Budget: limit(r.o.Sitemaps.MaxFiles, defaultFiles) / max(len(sitemaps), 1)}
@@ -239,7 +239,7 @@ func (r reader) sitemapRules() *urlfilter.Rules {
 
 // target returns where a redirect leads, nil if it is not followed: its only
 // link, apart from sitemaps listed in robots.txt.
-func target(p *segment.Parse) *segment.Link {
+func redirectLink(p *segment.Parse) *segment.Link {
 	if len(p.Links) == 0 {
 		return nil
 	}
@@ -250,7 +250,7 @@ func target(p *segment.Parse) *segment.Link {
 }
 
 // ofSitemap reports whether a link is not on the page but from a sitemap.
-func ofSitemap(l *segment.Link) bool {
+func isFromSitemap(l *segment.Link) bool {
 	if l.Meta == (crawldb.Meta{}) {
 		return false
 	}
@@ -260,12 +260,12 @@ func ofSitemap(l *segment.Link) bool {
 }
 
 // expects reports whether a record should be read as a sitemap.
-func expects(d *crawldb.Datum) (crawldb.Sitemap, bool) { return crawldb.SitemapOf(d.Meta) }
+func sitemapMark(d *crawldb.Datum) (crawldb.Sitemap, bool) { return crawldb.SitemapOf(d.Meta) }
 
 // readSitemap reads the content of a record marked as a sitemap. It returns
 // false if it is not one and may be a page.
-func (r reader) readSitemap(ctx context.Context, v *visited, from *crawldb.Datum, c *page.Content) bool {
-	mark, ok := expects(from)
+func (r reader) readSitemap(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) bool {
+	mark, ok := sitemapMark(from)
 	if !ok {
 		return false
 	}
@@ -295,7 +295,7 @@ func (r reader) signSitemap(c *page.Content) []byte { return signature.MD5{}.Sum
 
 // redirectedSitemap passes the mark of a sitemap on to its new location.
 func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
-	mark, ok := expects(from)
+	mark, ok := sitemapMark(from)
 	if !ok {
 		return
 	}
@@ -310,7 +310,7 @@ func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 
 // readFeed adds what a feed says about the pages of its own site, and returns
 // what a parser would have found in it; false if it is not a feed.
-func (r reader) readFeed(ctx context.Context, v *visited, c *page.Content) (page.Parsed, []segment.Link, bool) {
+func (r reader) readFeed(ctx context.Context, v *visitResult, c *page.Content) (page.Parsed, []segment.Link, bool) {
 	var p page.Parsed
 	if r.o.NutchCompat || r.o.Sitemaps.NoFeeds || !mayBeFeed(v.visit.ContentType) {
 		return p, nil, false
@@ -334,7 +334,7 @@ func mayBeFeed(mediaType string) bool {
 }
 
 // reading is a sitemap or feed being read.
-type reading struct {
+type sitemapReading struct {
 	r      reader
 	url    string
 	mark   crawldb.Sitemap
@@ -350,13 +350,13 @@ type reading struct {
 	lastMeta crawldb.Meta
 }
 
-func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *reading {
+func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *sitemapReading {
 	o := &r.o.Sitemaps
 	maxURL := r.o.Links.MaxLength
 	if maxURL == 0 {
 		maxURL = urlfilter.DefaultMaxLength
 	}
-	return &reading{r: r, url: url, mark: mark, body: c.Body, at: c.Time, rules: r.sitemapRules(), opts: sitemap.Options{
+	return &sitemapReading{r: r, url: url, mark: mark, body: c.Body, at: c.Time, rules: r.sitemapRules(), opts: sitemap.Options{
 		URL: url, ContentType: c.Type, Truncated: c.Truncated, Depth: mark.Depth,
 		MaxDepth: o.MaxDepth, MaxURLs: o.MaxURLs, MaxBytes: o.MaxBytes, MaxURL: maxURL,
 	}}
@@ -366,7 +366,7 @@ var errNoFeed = errors.New("not a feed")
 
 // read collects the links. It returns an error if the context ends or the content is
 // not a sitemap.
-func (s *reading) read(ctx context.Context, v *visited) error {
+func (s *sitemapReading) read(ctx context.Context, v *visitResult) error {
 	rd := sitemap.NewReader(bytes.NewReader(s.body), s.opts)
 	var scope sitemap.Scope
 	known := false
@@ -423,7 +423,7 @@ func (s *reading) read(ctx context.Context, v *visited) error {
 }
 
 // begin is called once the form of the document is known.
-func (s *reading) begin(f sitemap.Format, scope *sitemap.Scope) (err error) {
+func (s *sitemapReading) begin(f sitemap.Format, scope *sitemap.Scope) (err error) {
 	origins := s.mark.Origins
 	switch f {
 	case sitemap.RSS, sitemap.RDF, sitemap.Atom:
@@ -442,7 +442,7 @@ func (s *reading) begin(f sitemap.Format, scope *sitemap.Scope) (err error) {
 }
 
 // accept returns whether an entry is followed, and its URL as normalized.
-func (s *reading) accept(v *visited, scope *sitemap.Scope, e sitemap.Entry) (string, bool) {
+func (s *sitemapReading) accept(v *visitResult, scope *sitemap.Scope, e sitemap.Entry) (string, bool) {
 	var err error
 	switch target := e.URL; {
 	case s.rules == nil:
@@ -464,7 +464,7 @@ func (s *reading) accept(v *visited, scope *sitemap.Scope, e sitemap.Entry) (str
 
 // hint returns what an entry says about a page. Dates in the future are
 // ignored.
-func (s *reading) hint(e sitemap.Entry) (m crawldb.Meta) {
+func (s *sitemapReading) hint(e sitemap.Entry) (m crawldb.Meta) {
 	h := crawldb.Hint{Every: e.ChangeFreq.Interval(), Priority: e.Priority, HasPriority: e.HasPriority}
 	if !e.Modified.After(s.at) && e.Modified.Year() > 1990 {
 		h.Modified, h.Span = e.Modified, e.Span
@@ -478,7 +478,7 @@ func (s *reading) hint(e sitemap.Entry) (m crawldb.Meta) {
 
 // name marks the sitemaps that an index names, as many as its budget allows,
 // and divides the rest of the budget among them.
-func (s *reading) name(children []string) {
+func (s *sitemapReading) name(children []string) {
 	budget := s.mark.Budget
 	if budget == 0 && s.mark.Depth == 0 { // of a seed
 		budget = limit(s.r.o.Sitemaps.MaxFiles, defaultFiles)
@@ -499,7 +499,7 @@ func (s *reading) name(children []string) {
 }
 
 // heavy is the memory that a visit holds besides content and text.
-func (v *visited) heavy() int {
+func (v *visitResult) linkBytes() int {
 	n := 0
 	if v.parse != nil && len(v.parse.Links) > 1000 {
 		for i := range v.parse.Links {
@@ -510,12 +510,12 @@ func (v *visited) heavy() int {
 }
 
 // request makes the request for an item.
-func (l *loop) request(it *crawldb.Datum) protocol.Request {
+func (l *loop) newRequest(it *crawldb.Datum) protocol.Request {
 	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.Limits.MaxBytes}
 	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could refer to
 		req.ETag, req.LastModified = "", ""
 	}
-	if _, ok := expects(it); ok {
+	if _, ok := sitemapMark(it); ok {
 		req.Accept = acceptSitemap
 		switch req.MaxBytes = l.o.Sitemaps.MaxBytes; {
 		case req.MaxBytes == 0:
@@ -529,13 +529,13 @@ func (l *loop) request(it *crawldb.Datum) protocol.Request {
 
 // enter takes a place for visits that hold a sitemap in memory, if the item is one;
 // false if all are taken. leave gives it back.
-func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
-	if _, marked := expects(it); !marked {
+func (l *loop) acquireSitemap(it *crawldb.Datum) (leave func(), ok bool) {
+	if _, marked := sitemapMark(it); !marked {
 		return func() {}, true
 	}
 	select {
-	case l.sitemaps <- struct{}{}:
-		return func() { <-l.sitemaps }, true
+	case l.sitemapSem <- struct{}{}:
+		return func() { <-l.sitemapSem }, true
 	default:
 		return nil, false
 	}
@@ -544,6 +544,6 @@ func (l *loop) enter(it *crawldb.Datum) (leave func(), ok bool) {
 // placeWait is how long a sitemap waits before it tries again to get a place;
 // it doubles after each eight tries, up to six times, while its host has
 // nothing else.
-const placeWait = 100 * time.Millisecond
+const sitemapWait = 100 * time.Millisecond
 
-func sitemapPlaces(threads int) int { return max(2, threads/8) }
+func maxSitemapsInMemory(threads int) int { return max(2, threads/8) }

@@ -21,15 +21,15 @@ const (
 
 // tagged reports whether a page that was not modified has to be requested again, without
 // validators, and prepares its record for that.
-func (l *loop) tagged(d *crawldb.Datum, req protocol.Request, resp *protocol.Response) bool {
+func (l *loop) tagChanged(d *crawldb.Datum, req protocol.Request, resp *protocol.Response) bool {
 	if resp.Outcome.Code != protocol.NotModified || req.ETag+req.LastModified == "" || l.o.Parser == nil || l.o.NutchCompat {
 		return false
 	}
-	if _, ok := expects(d); ok { // nobody indexes a sitemap
+	if _, ok := sitemapMark(d); ok { // nobody indexes a sitemap
 		return false
 	}
 	_, was := d.Meta.Get(tagKept)
-	is := l.o.keptOut(&resp.Content)
+	is := l.o.noIndex(&resp.Content)
 	if is == was {
 		return false
 	}
@@ -39,13 +39,13 @@ func (l *loop) tagged(d *crawldb.Datum, req protocol.Request, resp *protocol.Res
 }
 
 // keepTag notes that a header forbids indexing, if "not modified" has said so.
-func (r reader) keepTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content) {
-	if _, was := from.Meta.Get(tagKept); was && !r.o.NutchCompat && r.o.keptOut(c) {
+func (r reader) recordTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content) {
+	if _, was := from.Meta.Get(tagKept); was && !r.o.NutchCompat && r.o.noIndex(c) {
 		m.Set(tagName, tagValue)
 	}
 }
 
 // keptOut reports whether the header of an answer forbids indexing.
-func (o *Options) keptOut(c *page.Content) bool {
+func (o *Options) noIndex(c *page.Content) bool {
 	return c.Robots != "" && !robots.ParseHeader([]string{c.Robots}).Indexable(o.Now())
 }

@@ -38,7 +38,7 @@ const (
 // maxWords limits how many words for failures are counted separately.
 const maxWords = 32
 
-func (c *Causes) count(v *visited) {
+func (c *Causes) count(v *visitResult) {
 	switch v.cause {
 	case hostFails:
 		c.HostFails++
@@ -79,24 +79,24 @@ type Latency struct {
 }
 
 // A bucket is an eighth of a power of two of microseconds wide.
-const fine = 3
+const bucketBits = 3
 
 func bucket(d time.Duration) int {
 	us := uint64(max(d.Microseconds(), 0))
-	if us < 1<<fine {
+	if us < 1<<bucketBits {
 		return int(us)
 	}
-	e := math.Ilogb(float64(us)) - fine
-	return e<<fine + int(us>>e)
+	e := math.Ilogb(float64(us)) - bucketBits
+	return e<<bucketBits + int(us>>e)
 }
 
 // longest returns the longest time in a bucket.
 func longest(b int) time.Duration {
-	if b < 1<<fine {
+	if b < 1<<bucketBits {
 		return time.Duration(b) * time.Microsecond
 	}
-	e := b>>fine - 1
-	return time.Duration((uint64(b&(1<<fine-1)|1<<fine)+1)<<e-1) * time.Microsecond
+	e := b>>bucketBits - 1
+	return time.Duration((uint64(b&(1<<bucketBits-1)|1<<bucketBits)+1)<<e-1) * time.Microsecond
 }
 
 func (l *Latency) add(d time.Duration) {

@@ -14,8 +14,8 @@ import (
 const (
 	// claimFor is how long a visit may take before others may take its owner
 	// for dead; it is cut off a little earlier.
-	claimFor = hostdb.MaxTurn
-	cutAfter = claimFor - 10*time.Second
+	grantTime = hostdb.MaxGrant
+	cutAfter = grantTime - 10*time.Second
 	// minBackoff is the pause after a first failure if there is no other, and
 	// maxBackoff the longest.
 	minBackoff = time.Second
@@ -24,15 +24,15 @@ const (
 	maxRetryAfter = 24 * time.Hour
 	// downPause is the pause after the first failure beyond MaxFailures. Each further
 	// failure makes it half as long again.
-	downPause = time.Hour
+	firstDownPause = time.Hour
 	maxPause  = 30 * 24 * time.Hour
 	goneAfter = 90 * 24 * time.Hour
 	// answersCount is how many failures beyond MaxFailures are counted if the server
 	// sends errors, or the queue has other hosts: a pause of 18 hours.
-	answersCount = 7
+	maxAnsweredFailures = 7
 	// askAgain is when to check again a host whose turns are taken: they are
 	// usually given back much sooner than they must.
-	askAgain = 100 * time.Millisecond
+	grantRetry = 100 * time.Millisecond
 )
 
 // terms are the conditions under which a host is visited, robots.txt aside.
@@ -41,7 +41,7 @@ type terms struct {
 	limit int
 	// begun is the pause after the beginning of a request, ended that after its
 	// end.
-	begun, ended time.Duration
+	afterStart, afterEnd time.Duration
 }
 
 // terms returns those of a host, given the pause that the list requests and the
@@ -57,9 +57,9 @@ func (o *Options) terms(asked, crawlDelay time.Duration) terms {
 		if crawlDelay > 0 && asked == 0 && o.Politeness.MinCrawlDelay > 0 {
 			pause = o.Politeness.MinCrawlDelay
 		}
-		return terms{limit: 1, begun: begun, ended: max(pause, crawlDelay)}
+		return terms{limit: 1, afterStart: begun, afterEnd: max(pause, crawlDelay)}
 	}
-	return terms{limit: o.Politeness.ThreadsPerHost, begun: begun, ended: begun}
+	return terms{limit: o.Politeness.ThreadsPerHost, afterStart: begun, afterEnd: begun}
 }
 
 // pause is the pause between two visits to a host, given what the list
@@ -75,7 +75,7 @@ func (o *Options) pause(asked time.Duration) time.Duration {
 // options and its Crawl-delay; zero if there is none.
 func (o Options) Pause(crawlDelay time.Duration) time.Duration {
 	o = o.withDefaults()
-	return o.terms(0, o.honoured(crawlDelay)).ended
+	return o.terms(0, o.honouredDelay(crawlDelay)).afterEnd
 }
 
 // PerDay returns about how many visits a day a host allows while all is well: one for each
@@ -85,7 +85,7 @@ func (o Options) Pause(crawlDelay time.Duration) time.Duration {
 // second.
 func (o Options) PerDay(h *hostdb.Host) float64 {
 	o = o.withDefaults()
-	t := o.terms(0, o.honoured(h.CrawlDelay))
+	t := o.terms(0, o.honouredDelay(h.CrawlDelay))
 	took := h.Elapsed
 	if took <= 0 {
 		took = 200 * time.Millisecond
@@ -93,11 +93,11 @@ func (o Options) PerDay(h *hostdb.Host) float64 {
 	// A request that lasts longer than the pause after its beginning is joined by others.
 	// At worst they end as they have begun, and each end makes the next request wait.
 	atOnce := t.limit
-	if t.begun > 0 {
-		atOnce = int(min(int64(t.limit), 1+int64(took/t.begun)))
+	if t.afterStart > 0 {
+		atOnce = int(min(int64(t.limit), 1+int64(took/t.afterStart)))
 	}
 	const day = 24 * time.Hour
-	most := float64(day) / (float64(t.ended) + float64(took)/float64(atOnce))
+	most := float64(day) / (float64(t.afterEnd) + float64(took)/float64(atOnce))
 	if o.Politeness.HostRule == nil {
 		return most
 	}
@@ -110,7 +110,7 @@ func (o Options) PerDay(h *hostdb.Host) float64 {
 }
 
 // honoured returns the part of a Crawl-delay that is honoured.
-func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
+func (o *Options) honouredDelay(crawlDelay time.Duration) time.Duration {
 	if o.Politeness.MaxCrawlDelay >= 0 {
 		return min(crawlDelay, o.Politeness.MaxCrawlDelay)
 	}
@@ -121,8 +121,8 @@ func (o *Options) honoured(crawlDelay time.Duration) time.Duration {
 // origins applies, as far as it is honoured, and after failures there is one request at
 // a time, even when the pause they caused is forgotten.
 func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
-	t := l.o.terms(r.delay, max(l.o.honoured(h.CrawlDelay), r.crawlDelay))
-	if h.Backoff > 0 || l.o.gaveUp(h) || r.alone {
+	t := l.o.terms(r.delay, max(l.o.honouredDelay(h.CrawlDelay), r.crawlDelay))
+	if h.Backoff > 0 || l.o.failedTooOften(h) || r.exclusive {
 		t.limit = 1
 	}
 	return t
@@ -130,7 +130,7 @@ func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
 
 // claim takes a turn with a host. If all are taken, or it is too early, it
 // records when to try again, and whether waiting is worthwhile.
-func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
+func (l *loop) takeGrant(ctx context.Context, r *result) (mine bool) {
 	r.claimed = time.Now()
 	if r.h.name == "" { // no host, no politeness: a file
 		return true
@@ -144,34 +144,34 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 		if old != nil {
 			h = *old
 		}
-		wrong := rightClock(&h, now)
-		r.now = r.was
+		wrong := correctClock(&h, now)
+		r.newPace = r.pace
 		h.Busy = slices.DeleteFunc(slices.Clone(h.Busy), func(end time.Time) bool { return !end.After(now) })
 		if l.o.Politeness.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.o.Politeness.ForgetAfter)) {
 			h.Backoff = 0
 		}
 		t := l.termsOf(&h, r)
-		r.limit, r.pause, r.why = t.limit, t.ended, verdict{}
-		r.at, r.full, r.failures = later(h.NextFetch, now), len(h.Busy) >= t.limit, 0
-		if r.full {
-			r.at = later(r.at, now.Add(askAgain))
+		r.limit, r.pause, r.why = t.limit, t.afterEnd, verdict{}
+		r.at, r.allGranted, r.failures = later(h.NextFetch, now), len(h.Busy) >= t.limit, 0
+		if r.allGranted {
+			r.at = later(r.at, now.Add(grantRetry))
 		}
 		if l.o.Politeness.HostRule != nil {
 			rule := l.o.Politeness.HostRule(r.h.name)
 			if at, why := rule.next(h.Spent, r.at); at.After(r.at) {
-				why.after = at.Sub(now)
+				why.retryAfter = at.Sub(now)
 				r.at, r.why = at, why
 			}
 		}
-		if !r.at.After(now) && r.was != slow && r.was != quick && l.lanes.spare > 0 && h.Elapsed >= l.o.SlowVisit {
+		if !r.at.After(now) && r.pace != slow && r.pace != quick && l.threads.spare > 0 && h.Elapsed >= l.o.SlowVisit {
 			// It has to begin in another lane.
-			r.now, mine = slow, false
+			r.newPace, mine = slow, false
 			return old, nil
 		}
 		if mine = !r.at.After(now); !mine {
 			// A host that fails is given up while it is left alone for that. If only
 			// another visit or the usual pause is in the way, it is tried once.
-			if !r.full && h.NextFetch.Sub(now) > t.ended {
+			if !r.allGranted && h.NextFetch.Sub(now) > t.afterEnd {
 				r.failures = h.Stats.Failures
 			}
 			if wrong {
@@ -179,10 +179,10 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 			}
 			return old, nil
 		}
-		r.until = now.Add(claimFor).Truncate(time.Millisecond)
+		r.until = now.Add(grantTime).Truncate(time.Millisecond)
 		i, _ := slices.BinarySearchFunc(h.Busy, r.until, time.Time.Compare)
 		h.Busy = slices.Insert(h.Busy, i, r.until)
-		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(t.begun)))
+		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(t.afterStart)))
 		h.Spent = h.Spent.On(now)
 		h.Spent.Requests++
 		return &h, nil
@@ -196,14 +196,14 @@ func (l *loop) claim(ctx context.Context, r *result) (mine bool) {
 // rightClock reports whether a clock that was ahead has left times in the
 // future, and corrects them. The pause after the last request, or after the
 // beginning of one that has not ended, then counts from now on.
-func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
+func correctClock(h *hostdb.Host, now time.Time) (wrong bool) {
 	if h.LastFetch.After(now) {
 		h.NextFetch = now.Add(min(max(h.NextFetch.Sub(h.LastFetch), 0), maxRetryAfter))
 		h.LastFetch = now
 		wrong = true
 	}
-	if end, n := now.Add(claimFor), len(h.Busy); n > 0 && h.Busy[n-1].After(end) {
-		if began := h.Busy[n-1].Add(-claimFor); !wrong && !began.After(h.NextFetch) {
+	if end, n := now.Add(grantTime), len(h.Busy); n > 0 && h.Busy[n-1].After(end) {
+		if began := h.Busy[n-1].Add(-grantTime); !wrong && !began.After(h.NextFetch) {
 			h.NextFetch = now.Add(min(h.NextFetch.Sub(began), maxRetryAfter))
 		}
 		h.Busy = slices.Clone(h.Busy)
@@ -220,9 +220,9 @@ func rightClock(h *hostdb.Host, now time.Time) (wrong bool) {
 // release ends the turn, after which the host is left alone for a while, and
 // records when the next may begin. resp is nil if no page was requested, or if
 // nothing is known about the answer.
-func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) {
+func (l *loop) releaseGrant(ctx context.Context, r *result, resp *protocol.Response) {
 	now := time.Now()
-	r.made = resp == nil || resp.Outcome.Code.Asked()
+	r.requested = resp == nil || resp.Outcome.Code.Asked()
 	if resp != nil {
 		r.bytes = resp.Bytes
 	}
@@ -239,10 +239,10 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		if old != nil {
 			h = *old
 		}
-		rightClock(&h, time.Now()) // not now: others may have begun since
+		correctClock(&h, time.Now()) // not now: others may have begun since
 		h.Busy = without(h.Busy, r.until, now)
-		r.full = false
-		if !r.made {
+		r.allGranted = false
+		if !r.requested {
 			// Of another day than that of the claim nothing was taken.
 			if day := (hostdb.Spent{}).On(r.claimed).Day; h.Spent.Day.Equal(day) {
 				h.Spent.Requests = max(h.Spent.Requests-1, 0)
@@ -252,19 +252,19 @@ func (l *loop) release(ctx context.Context, r *result, resp *protocol.Response) 
 		}
 		together := r.claimed.Before(h.LastFetch)
 		h.LastFetch = now
-		r.now = l.note(&h, now.Sub(r.claimed), resp != nil, r.was)
+		r.newPace = l.notePace(&h, now.Sub(r.claimed), resp != nil, r.pace)
 		if resp != nil {
-			l.o.count(&h, resp, together)
+			l.o.countResponse(&h, resp, together)
 			h.Spent = h.Spent.On(now)
 			h.Spent.Bytes += resp.Bytes
 			r.failures = h.Stats.Failures
 		}
 		t := l.termsOf(&h, r)
-		r.limit, r.pause = t.limit, t.ended
-		pause := max(t.ended, min(r.patience, maxRetryAfter))
+		r.limit, r.pause = t.limit, t.afterEnd
+		pause := max(t.afterEnd, min(r.robotsRetryAfter, maxRetryAfter))
 		if resp != nil {
-			down, _ := l.o.down(h.Stats.Failures)
-			pause = max(pause, l.backoff(h.Backoff, t.ended), down, min(resp.Outcome.RetryAfter, maxRetryAfter))
+			down, _ := l.o.downPause(h.Stats.Failures)
+			pause = max(pause, l.backoff(h.Backoff, t.afterEnd), down, min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(pause)))
 		r.at = h.NextFetch
@@ -292,7 +292,7 @@ func without(busy []time.Time, until, now time.Time) []time.Time {
 // the pace of the host. A robots.txt that comes quickly says little: a host
 // with pages that never end may well have one. No single request counts for
 // much.
-func (l *loop) note(h *hostdb.Host, took time.Duration, page bool, was pace) pace {
+func (l *loop) notePace(h *hostdb.Host, took time.Duration, page bool, was pace) pace {
 	took = min(took, 4*l.o.SlowVisit).Truncate(time.Microsecond)
 	switch {
 	case !page && took < l.o.SlowVisit && h.Elapsed < l.o.SlowVisit:
@@ -326,10 +326,10 @@ func (l *loop) backoff(n int, pause time.Duration) time.Duration {
 
 // mostBackoff is the maximum number of doublings: from the shortest pause to
 // the longest.
-const mostBackoff = 13
+const maxDoublings = 13
 
 // gaveUp reports whether a host has failed so often that rounds skip its pages.
-func (o *Options) gaveUp(h *hostdb.Host) bool {
+func (o *Options) failedTooOften(h *hostdb.Host) bool {
 	return o.Politeness.MaxFailures > 0 && h.Stats.Failures >= int64(o.Politeness.MaxFailures)
 }
 
@@ -337,8 +337,8 @@ func (o *Options) gaveUp(h *hostdb.Host) bool {
 // row, and for how long it has been down at least: the pauses before. Because each failure
 // that counts came after the pause before it, neither a clock that was wrong nor a time
 // without any crawl makes them long. Both are zero for a host that is not down.
-func (o *Options) down(failures int64) (pause, been time.Duration) {
-	if o.Politeness.MaxFailures <= 0 || o.Politeness.MaxPause < downPause {
+func (o *Options) downPause(failures int64) (pause, been time.Duration) {
+	if o.Politeness.MaxFailures <= 0 || o.Politeness.MaxPause < firstDownPause {
 		return 0, 0
 	}
 	for n := failures - int64(o.Politeness.MaxFailures); n > 0; n-- {
@@ -346,7 +346,7 @@ func (o *Options) down(failures int64) (pause, been time.Duration) {
 			return pause, been + pause*time.Duration(min(n, int64((math.MaxInt64-been)/pause)))
 		}
 		been += pause
-		pause = min(max(downPause, (pause+(pause+1)/2).Round(time.Hour)), o.Politeness.MaxPause)
+		pause = min(max(firstDownPause, (pause+(pause+1)/2).Round(time.Hour)), o.Politeness.MaxPause)
 	}
 	return pause, been
 }
@@ -354,21 +354,21 @@ func (o *Options) down(failures int64) (pause, been time.Duration) {
 // forGood reports whether a host has been down for so long that its pages are gone.
 // Failures that may be those of a server that answers, or of one of several hosts, are too
 // few.
-func (o *Options) forGood(failures int64) bool {
-	_, been := o.down(failures)
-	return o.Politeness.GoneAfter > 0 && been >= o.Politeness.GoneAfter && failures > int64(o.Politeness.MaxFailures)+answersCount
+func (o *Options) downForGood(failures int64) bool {
+	_, been := o.downPause(failures)
+	return o.Politeness.GoneAfter > 0 && been >= o.Politeness.GoneAfter && failures > int64(o.Politeness.MaxFailures)+maxAnsweredFailures
 }
 
 // count updates a host's record with a response. together says that another request to
 // the host has ended since this one began.
-func (o *Options) count(h *hostdb.Host, resp *protocol.Response, together bool) {
+func (o *Options) countResponse(h *hostdb.Host, resp *protocol.Response, together bool) {
 	s := &h.Stats
 	s.Bytes += resp.Bytes
 	switch c := resp.Outcome.Code; {
 	case c == protocol.Busy || c == protocol.Failed:
 		s.Failed++
-		h.Backoff = min(h.Backoff+1, mostBackoff)
-		if !o.gaveUp(h) {
+		h.Backoff = min(h.Backoff+1, maxDoublings)
+		if !o.failedTooOften(h) {
 			s.Failures++
 			return
 		}
@@ -377,7 +377,7 @@ func (o *Options) count(h *hostdb.Host, resp *protocol.Response, together bool) 
 			s.Failures++
 		}
 		if resp.Outcome.Status != 0 || o.Politeness.By != hostdb.ByHost {
-			s.Failures = min(s.Failures, int64(o.Politeness.MaxFailures)+answersCount)
+			s.Failures = min(s.Failures, int64(o.Politeness.MaxFailures)+maxAnsweredFailures)
 		}
 		return
 	case c == protocol.Success:

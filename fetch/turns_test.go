@@ -65,7 +65,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 10*sec + 300*time.Millisecond, robots: c.robots}
-				r := newRig(t, s, pages(host, 13)...)
+				r := newRig(t, s, urlSet(host, 13)...)
 				r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
 				r.o.SpareThreads = -1
 				rep := r.run(seg)
@@ -103,7 +103,7 @@ func TestPerDay(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: c.took, robots: c.robots}
-			r := newRig(t, s, pages(host, 60)...)
+			r := newRig(t, s, urlSet(host, 60)...)
 			r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
 			r.o.SpareThreads = -1
 			r.run(seg)
@@ -127,9 +127,9 @@ func TestPerDay(t *testing.T) {
 func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10300 * time.Millisecond}
-		r := newRig(t, s, pages(host, 20)...)
-		r.list("s2", pages(host+"/b", 20)...)
-		r.list("s3", pages(host+"/c", 20)...)
+		r := newRig(t, s, urlSet(host, 20)...)
+		r.list("s2", urlSet(host+"/b", 20)...)
+		r.list("s3", urlSet(host+"/c", 20)...)
 		r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay = 3, 500*time.Millisecond
 		var wg sync.WaitGroup
 		for _, name := range []string{seg, "s2", "s3"} {
@@ -148,7 +148,7 @@ func TestTurnsAreShared(t *testing.T) {
 func TestFailuresEndSeveralThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{}}
-		for i, u := range pages(host, 12) {
+		for i, u := range urlSet(host, 12) {
 			s.slow[u] = time.Duration(1+i) * time.Second
 		}
 		s.answer = func(url string) protocol.Response {
@@ -157,7 +157,7 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 			}
 			return body("text/html", "x")
 		}
-		r := newRig(t, s, pages(host, 12)...)
+		r := newRig(t, s, urlSet(host, 12)...)
 		r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay, r.o.Politeness.FailureDelay = 3, 100*time.Millisecond, 40*time.Second
 		r.run(seg)
 		asks := s.of(host + "/")[1:]
@@ -186,7 +186,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
-			r := newRig(t, s, pages(host, 4)...)
+			r := newRig(t, s, urlSet(host, 4)...)
 			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait, r.o.Politeness.ForgetAfter, r.o.Politeness.NoRobots = -1, 3*time.Hour, c.forget, true
 			r.run(seg)
 			h := hostOf(t, r, host)
@@ -194,7 +194,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 				t.Fatalf("%+v", h)
 			}
 			time.Sleep(time.Until(h.NextFetch) + c.away)
-			r.list("s2", pages(host, 1)...)
+			r.list("s2", urlSet(host, 1)...)
 			r.run("s2")
 			if h := hostOf(t, r, host); h.Backoff != c.want {
 				t.Errorf("forgotten after %v, away for %v: Backoff is %d, want %d", c.forget, c.away, h.Backoff, c.want)
@@ -225,7 +225,7 @@ func TestMaxWait(t *testing.T) {
 				return r
 			}
 			var log bytes.Buffer
-			r := newRig(t, s, pages(host, 4)...)
+			r := newRig(t, s, urlSet(host, 4)...)
 			r.o.Politeness.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
 			if rep := r.run(seg); rep.Visits[protocol.Skipped] != c.skipped {
 				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Visits)
@@ -243,7 +243,7 @@ func TestMaxWait(t *testing.T) {
 func TestVisitWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/0": 100 * time.Hour}}
-		r := newRig(t, s, pages(host, 2)...)
+		r := newRig(t, s, urlSet(host, 2)...)
 		r.run(seg)
 		v := r.visits(seg)["http://"+host+"/0"]
 		if v.Outcome.Code != protocol.Failed || !strings.Contains(v.Outcome.Reason, "took longer than") {
@@ -257,8 +257,8 @@ func TestVisitWithoutEnd(t *testing.T) {
 func TestRobotsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/robots.txt": 100 * time.Hour}}
-		r := newRig(t, s, pages(host, 2)...)
-		r.list("s2", pages(host+"/b", 2)...)
+		r := newRig(t, s, urlSet(host, 2)...)
+		r.list("s2", urlSet(host+"/b", 2)...)
 		began := time.Now()
 		var wg sync.WaitGroup
 		for _, name := range []string{seg, "s2"} {
@@ -271,7 +271,7 @@ func TestRobotsWithoutEnd(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took := time.Since(began); took > hostdb.MaxTurn {
+		if took := time.Since(began); took > hostdb.MaxGrant {
 			t.Errorf("it took %v", took)
 		}
 		for _, name := range []string{seg, "s2"} {
@@ -347,9 +347,9 @@ func TestSlowHostsCostTheOthersNothing(t *testing.T) {
 func TestQuickHostsHaveWorkersOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
-		urls := pages(host, 40)
+		urls := urlSet(host, 40)
 		for h := range 300 {
-			for _, u := range pages(fmt.Sprintf("slow%d.example.test", h), 3) {
+			for _, u := range urlSet(fmt.Sprintf("slow%d.example.test", h), 3) {
 				urls = append(urls, u)
 				s.slow[u] = 9 * time.Minute
 			}
@@ -368,13 +368,13 @@ func TestQuickHostsHaveWorkersOfTheirOwn(t *testing.T) {
 func TestSlowHostIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 20 * time.Second}
-		r := newRig(t, s, pages(host, 3)...)
+		r := newRig(t, s, urlSet(host, 3)...)
 		r.run(seg)
 		if h := hostOf(t, r, host); h.Elapsed != 4*time.Second {
 			t.Errorf("%v", h.Elapsed)
 		}
 		s.latency = 0
-		r.list("s2", pages(host, 8)...)
+		r.list("s2", urlSet(host, 8)...)
 		r.run("s2")
 		if h := hostOf(t, r, host); h.Elapsed > time.Second || h.Elapsed == 0 {
 			t.Errorf("%v", h.Elapsed)
@@ -386,10 +386,10 @@ func TestSlowHostIsRemembered(t *testing.T) {
 // or visited twice.
 func TestListThatIsNotMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		urls := pages("big.example.test", 3000)
+		urls := urlSet("big.example.test", 3000)
 		const others = 150
 		for h := range others {
-			urls = append(urls, pages(fmt.Sprintf("h%d.example.test", h), 30)...)
+			urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 30)...)
 		}
 		s := &site{}
 		r := newRig(t, s, urls...)
@@ -416,9 +416,9 @@ func TestListThatIsNotMixed(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			urls := pages("big.example.test", 3000)
+			urls := urlSet("big.example.test", 3000)
 			for h := range 100 {
-				urls = append(urls, pages(fmt.Sprintf("h%d.example.test", h), 3)...)
+				urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 3)...)
 			}
 			s := &site{answer: func(u string) protocol.Response {
 				if strings.Contains(u, "big") {
@@ -482,7 +482,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &site{latency: 7 * time.Millisecond}, pages(host, 60)...)
+				r := newRig(t, &site{latency: 7 * time.Millisecond}, urlSet(host, 60)...)
 				r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.SpareThreads = 4, -1, -1
 				q.Store = r.o.Hosts
 				r.o.Hosts = q
@@ -518,7 +518,7 @@ func (f *failing) Update(ctx context.Context, name string, next func(*hostdb.Hos
 func TestAStoreThatFailsEndsTheVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://slow.test/": time.Minute}}
-		r := newRig(t, s, append(pages(host, 20), "http://slow.test/")...)
+		r := newRig(t, s, append(urlSet(host, 20), "http://slow.test/")...)
 		f := &failing{Store: r.o.Hosts}
 		f.left.Store(14)
 		r.o.Hosts, r.o.Politeness.NoRobots = f, true
@@ -551,7 +551,7 @@ func (u unreadable) Append(ctx context.Context, name, part string, keep int) (se
 // leaves none of them open.
 func TestCancelledAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &site{latency: time.Second}, pages(host, 20)...)
+		r := newRig(t, &site{latency: time.Second}, urlSet(host, 20)...)
 		r.o.Following.MaxRedirects = 3 // so that what was visited is read again
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		_, err := fetch.Run(ctx, r.db.Segments(), seg, r.o)
@@ -580,7 +580,7 @@ func TestTurnGivenBackAfterMidnight(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(24*time.Hour - c.began)
 				s := &site{latency: 2 * time.Second, answer: func(string) protocol.Response { return code(protocol.Refused) }}
-				r := newRig(t, s, pages(host, 1)...)
+				r := newRig(t, s, urlSet(host, 1)...)
 				r.o.Politeness.NoRobots = true
 				go func() { // others, while the visit is under way
 					time.Sleep(1500 * time.Millisecond)

@@ -26,7 +26,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.err = err
 		return r
 	}
-	if l.nameless(j.h.name) {
+	if l.needsLookup(j.h.name) {
 		l.resolve(ctx, &r)
 		return r
 	}
@@ -34,39 +34,39 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		l.followRobots(ctx, &r)
 		return r
 	}
-	rules, ask := l.obey(ctx, &r)
-	defer func() { l.found(&r, rules) }()
+	rules, ask := l.checkRobots(ctx, &r)
+	defer func() { l.addRobotsSitemaps(&r, rules) }()
 	if !ask {
 		return r
 	}
-	leave, ok := l.enter(&j.it.Datum)
+	leave, ok := l.acquireSitemap(&j.it.Datum)
 	if !ok {
-		r.behind, r.at = true, r.at.Add(placeWait)
+		r.requeueLast, r.at = true, r.at.Add(sitemapWait)
 		return r
 	}
 	defer leave()
-	if !l.claim(ctx, &r) {
+	if !l.takeGrant(ctx, &r) {
 		return r
 	}
-	req := l.request(&j.it.Datum)
-	resp, err := l.fetch(ctx, req)
+	req := l.newRequest(&j.it.Datum)
+	resp, err := l.requestPage(ctx, req)
 	if err != nil {
-		l.release(ctx, &r, nil)
+		l.releaseGrant(ctx, &r, nil)
 		r.err = fmt.Errorf("%s: %w", url, err)
 		return r
 	}
-	if l.release(ctx, &r, &resp); r.err != nil {
+	if l.releaseGrant(ctx, &r, &resp); r.err != nil {
 		return r
 	}
-	if l.tagged(&r.it.Datum, req, &resp) {
+	if l.tagChanged(&r.it.Datum, req, &resp) {
 		return r
 	}
 	// The turn is over: the host need not wait for the parser.
 	turn := r
-	turn.turnOver = true
+	turn.grantOver = true
 	results <- turn
-	r.after = true
-	r.out = l.visited(ctx, j, resp)
+	r.parsedLater = true
+	r.out = l.resultOf(ctx, j, resp)
 	if ctx.Err() != nil { // a parser may have been cut short
 		r.out, r.err = nil, ctx.Err()
 	}
@@ -76,7 +76,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 // obey looks up what robots.txt says about a page, and reports whether the page may
 // be requested in this turn. If not, it records what happens instead; the turn may
 // have been used for the file. The rules are nil if they are unknown or not needed.
-func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
+func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
 	if l.o.Politeness.NoRobots {
 		return nil, true
 	}
@@ -91,19 +91,19 @@ func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bo
 	case !known:
 		l.askRobots(ctx, r)
 	case rules.Refused:
-		r.out = l.unasked(j, protocol.Refused, rules.Reason)
-	case rules.Unavailable && j.waited < l.o.Politeness.RobotsRetries:
-		r.waits, r.pause, r.at = true, l.o.Politeness.RobotsWait, r.at.Add(l.o.Politeness.RobotsWait)
+		r.out = l.notVisited(j, protocol.Refused, rules.Reason)
+	case rules.Unavailable && j.robotsWaits < l.o.Politeness.RobotsRetries:
+		r.awaitsRobots, r.pause, r.at = true, l.o.Politeness.RobotsWait, r.at.Add(l.o.Politeness.RobotsWait)
 	case rules.Unavailable:
 		reason := "robots.txt is unavailable"
 		if rules.Reason != "" {
 			reason += ": " + rules.Reason
 		}
-		r.out = l.unasked(j, protocol.RobotsFailed, reason)
+		r.out = l.notVisited(j, protocol.RobotsFailed, reason)
 	case !rules.Allowed(j.it.URL):
-		r.out = l.unasked(j, protocol.RobotsDenied, "robots.txt")
+		r.out = l.notVisited(j, protocol.RobotsDenied, "robots.txt")
 	case l.tooSlow(rules):
-		r.out = l.unasked(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
+		r.out = l.notVisited(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
 		r.out.cause = crawlDelay
 	default:
 		r.crawlDelay = rules.CrawlDelay
@@ -113,22 +113,22 @@ func (l *loop) obey(ctx context.Context, r *result) (rules *robots.Rules, ask bo
 }
 
 // unasked is the outcome of a visit that is not made.
-func (l *loop) unasked(j job, code protocol.Code, reason string) *visited {
-	v := l.notAsked(j.it, code, reason)
+func (l *loop) notVisited(j job, code protocol.Code, reason string) *visitResult {
+	v := l.outcomeOnly(j.it, code, reason)
 	if l.o.Parser != nil {
 		l.o.reader().read(context.Background(), v, &j.it.Datum, nil) // there is no content, so nothing that takes time
 	}
 	return v
 }
 
-func (l *loop) notAsked(it item, code protocol.Code, reason string) *visited {
-	v := &visited{list: it.list, hop: it.hop, visit: it.visit()}
+func (l *loop) outcomeOnly(it item, code protocol.Code, reason string) *visitResult {
+	v := &visitResult{list: it.list, hop: it.hop, visit: it.visit()}
 	v.visit.Time, v.visit.Outcome = l.o.Now(), protocol.Outcome{Code: code, Reason: reason}
 	return v
 }
 
 // fetch calls the protocol, and turns its panic into a failed visit.
-func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
+func (l *loop) requestPage(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			l.o.Logger.Error("fetch: protocol panicked", "url", req.URL, "panic", fmt.Sprint(p))
@@ -145,10 +145,10 @@ func (l *loop) fetch(ctx context.Context, req protocol.Request) (resp protocol.R
 }
 
 // visited turns a response into what the segment keeps.
-func (l *loop) visited(ctx context.Context, j job, resp protocol.Response) *visited {
+func (l *loop) resultOf(ctx context.Context, j job, resp protocol.Response) *visitResult {
 	c := resp.Content
 	c.URL, c.Time = j.it.URL, l.o.Now()
-	v := &visited{list: j.it.list, hop: j.it.hop, visit: j.it.visit()}
+	v := &visitResult{list: j.it.list, hop: j.it.hop, visit: j.it.visit()}
 	v.visit.Time, v.visit.Outcome = c.Time, resp.Outcome
 	v.visit.ETag, v.visit.LastModified, v.visit.Modified = resp.ETag, resp.LastModified, resp.Modified
 	v.visit.Truncated, v.visit.Bytes, v.visit.Elapsed = c.Truncated, resp.Bytes, resp.Elapsed

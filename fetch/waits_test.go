@@ -21,7 +21,7 @@ func TestFailuresOfFormerRounds(t *testing.T) {
 		for _, known := range []bool{false, true} { // robots.txt
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
-				r := newRig(t, s, pages(host, 6)...)
+				r := newRig(t, s, urlSet(host, 6)...)
 				r.o.Politeness.ThreadsPerHost, r.o.Politeness.NoRobots = threads, known
 				err := r.o.Hosts.Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
 					h := hostdb.Host{Backoff: 5, LastFetch: time.Now().Add(-time.Hour), NextFetch: time.Now().Add(-time.Minute)}
@@ -45,7 +45,7 @@ func TestWaitsForRobotsOfSeveralThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &site{}
-		r := newRig(t, s, pages(host, 6)...)
+		r := newRig(t, s, urlSet(host, 6)...)
 		r.o.Protocol = robotsLater{s, began.Add(10 * time.Minute)}
 		r.renew()
 		if _, err := r.o.Robots.Fetch(t.Context(), "http://"+host); err != nil { // so that none of them asks
@@ -64,7 +64,7 @@ func TestDeniedPagesDoNotWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			s := &site{robots: robots}
-			r := newRig(t, s, pages(host, 6)...)
+			r := newRig(t, s, urlSet(host, 6)...)
 			if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 6 || time.Since(began) > 0 {
 				t.Errorf("%v after %v", rep.Visits, time.Since(began))
 			}
@@ -76,7 +76,7 @@ func TestDeniedPagesDoNotWait(t *testing.T) {
 func TestCrawlDelayOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nCrawl-delay: 100000", latency: time.Second}
-		r := newRig(t, s, pages(host, 3)...)
+		r := newRig(t, s, urlSet(host, 3)...)
 		r.o.Politeness.MaxCrawlDelay, r.o.Limits.TimeLimit = -1, 10*24*time.Hour
 		if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%+v", rep)

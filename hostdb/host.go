@@ -133,7 +133,7 @@ func (s Spent) On(now time.Time) Spent {
 
 // MaxTurn is the longest that a turn with a host may last: an entry of Busy is that
 // much later than the request it stands for.
-const MaxTurn = 10 * time.Minute
+const MaxGrant = 10 * time.Minute
 
 // AskedAgain returns the record as it must be after a crash. If the host was
 // being asked, or was asked within the minute before the store's last sign of
@@ -146,7 +146,7 @@ func (h Host) AskedAgain(alive, now time.Time) Host {
 	if n := len(h.Busy); n > 0 {
 		// The last request may have ended days ago: the pause follows the one
 		// that was under way.
-		if began := h.Busy[n-1].Add(-MaxTurn); began.After(asked) && !began.After(h.NextFetch) {
+		if began := h.Busy[n-1].Add(-MaxGrant); began.After(asked) && !began.After(h.NextFetch) {
 			if asked = began; asked.After(now) { // by a clock that was ahead
 				h.NextFetch = now.Add(h.NextFetch.Sub(asked))
 				asked = now

@@ -33,10 +33,10 @@ func TestAskedAgain(t *testing.T) {
 		{"a long pause that is over", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(65 * time.Minute), CrawlDelay: 2 * time.Hour}, now.Add(time.Hour)},
 		{"busy", hostdb.Host{LastFetch: alive.Add(-time.Hour), NextFetch: alive.Add(-time.Hour + 7*sec), Busy: []time.Time{alive.Add(sec)}}, now.Add(7 * sec)},
 		{"busy since long ago", hostdb.Host{LastFetch: alive.Add(-2 * time.Hour), NextFetch: alive.Add(-2*time.Hour + 7*sec), Busy: []time.Time{alive.Add(-time.Hour)}}, now.Add(7 * sec)},
-		{"busy a day after the last request", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxTurn - sec)}}, now.Add(5 * sec)},
-		{"busy without a pause", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(-sec), Busy: []time.Time{alive.Add(hostdb.MaxTurn - sec)}}, now},
-		{"busy for the first time, with a pause", hostdb.Host{NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxTurn - sec)}}, now.Add(5 * sec)},
-		{"busy again and again", hostdb.Host{LastFetch: alive.Add(-2 * sec), NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxTurn - 9*sec), alive.Add(hostdb.MaxTurn - sec)}}, now.Add(5 * sec)},
+		{"busy a day after the last request", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
+		{"busy without a pause", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(-sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now},
+		{"busy for the first time, with a pause", hostdb.Host{NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
+		{"busy again and again", hostdb.Host{LastFetch: alive.Add(-2 * sec), NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - 9*sec), alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
 		{"busy for the first time", hostdb.Host{Busy: []time.Time{alive.Add(sec)}}, now},
 		{"busy for the first time, with a Crawl-delay", hostdb.Host{Busy: []time.Time{alive.Add(sec)}, CrawlDelay: 3 * sec}, now.Add(3 * sec)},
 	} {
@@ -65,7 +65,7 @@ func TestAskedAgainByAClockThatWasAhead(t *testing.T) {
 		began := now.Add(ahead)
 		for _, pause := range []time.Duration{0, 5 * time.Second} {
 			for _, last := range []time.Time{{}, now.Add(-time.Minute)} {
-				h := hostdb.Host{LastFetch: last, NextFetch: began.Add(pause), Busy: []time.Time{began.Add(hostdb.MaxTurn)}}
+				h := hostdb.Host{LastFetch: last, NextFetch: began.Add(pause), Busy: []time.Time{began.Add(hostdb.MaxGrant)}}
 				if got := h.AskedAgain(now, now); !got.NextFetch.Equal(now.Add(pause)) || got.Busy != nil {
 					t.Errorf("%v ahead, with a pause of %v: %+v", ahead, pause, got)
 				}

@@ -60,7 +60,7 @@ func kindOf(o protocol.Outcome) kind {
 
 // maxVisit is how long one request may take: less than the turn with its host in
 // which it is made.
-const maxVisit = hostdb.MaxTurn - 10*time.Second
+const maxVisit = hostdb.MaxGrant - 10*time.Second
 
 // visit requests one URL. A Protocol that panics, or that sets itself no limit
 // and takes too long, counts as failed, and does not end the crawl.

@@ -566,7 +566,7 @@ func TestProtocolWithoutEnd(t *testing.T) {
 		c := &robots.Cache{Protocol: silent{}, Hosts: new(hosts)}
 		began := time.Now()
 		r, err := c.Fetch(t.Context(), origin)
-		if took := time.Since(began); err != nil || says(r) != "wait" || !strings.Contains(r.Reason, "took longer than") || took >= hostdb.MaxTurn {
+		if took := time.Since(began); err != nil || says(r) != "wait" || !strings.Contains(r.Reason, "took longer than") || took >= hostdb.MaxGrant {
 			t.Errorf("after %v: %+v, %v", took, r, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
