@@ -52,7 +52,7 @@ type Options struct {
 	// zero is a limit: no round selects more than is left of it, and while nothing is left
 	// Run treats no page as due. It accrues evenly; what is not used within a day is lost,
 	// or, below one visit a day, once a whole visit has accrued. The plan gives a host no
-	// more visits than its pauses and Fetch.Politeness.HostRule allow: see [fetch.Options.PerDay]. None
+	// more visits than its pauses and Fetch.Politeness.HostRule allow: see [fetch.Politeness.PerDay]. None
 	// of this applies to a type that embeds it.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;

@@ -14,7 +14,7 @@ type deque struct {
 	head  int // those before it are empty
 }
 
-// waiting is an item in a queue. A page of the list to which nothing has happened
+// waitingItem is an item in a queue. A page of the list to which nothing has happened
 // yet, as is true of most, is kept as encoded in a segment: that is a quarter of its
 // size, and retains nothing else of the list.
 type waitingItem struct {

@@ -2,14 +2,12 @@ package fetch
 
 import (
 	"context"
-	"crypto/sha256"
 	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/segment"
-	"github.com/recrawl/recrawl/urlfilter"
 )
 
 // A fetch may visit pages that are not on its list: those that its pages link
@@ -21,46 +19,24 @@ import (
 // A page not on the list that was never requested, because the run is over or
 // the host fails, leaves no trace but the link.
 
-// pageID stands for a URL; not even hostile pages can make two collide.
-type pageID [16]byte
-
-func idOf(url string) (id pageID) {
-	sum := sha256.Sum256([]byte(url))
-	return pageID(sum[:])
-}
-
-// pages is a set of URLs that takes some 30 bytes for each, whatever their
-// length.
-type urlSet map[pageID]struct{}
-
-func (p urlSet) add(url string) { p[idOf(url)] = struct{}{} }
-
-func (p urlSet) has(url string) bool {
-	if len(p) == 0 {
-		return false
-	}
-	_, ok := p[idOf(url)]
-	return ok
-}
-
-// place is the position of a page.
+// position is the position of a page.
 type position struct {
 	depth int       // links away from the list, on the shortest known path
 	links *[]string // those to follow if the path gets shorter; nil if it cannot, or the page is not read yet
-	// spelling says that it is another spelling of a listed URL, and not queued
+	// otherSpelling says that it is another spelling of a listed URL, and not queued
 	// yet.
 	otherSpelling bool
 }
 
-// beyond knows the pages of the list and those visited in addition. It takes
+// follower knows the pages of the list and those visited in addition. It takes
 // about 60 bytes for each.
 type follower struct {
 	known map[pageID]position // nil if no further pages are visited
-	depth  int
-	queue  func(url string, from item) // puts a page into its queue
+	depth int
+	queue func(url string, from item) // puts a page into its queue
 }
 
-// openBeyond reads the list and, from what was fetched before this run, which
+// openFollower reads the list and, from what was fetched before this run, which
 // links it follows.
 func (l *loop) openFollower(ctx context.Context, w *output) error {
 	if l.o.Parser == nil {
@@ -105,7 +81,7 @@ func (l *loop) openFollower(ctx context.Context, w *output) error {
 	})
 }
 
-// visitBeyond queues a page that is not on the list.
+// queueFollowed queues a page that is not on the list.
 func (l *loop) queueFollowed(url string, from item) {
 	if l.visitedBefore.has(url) || l.limits.left != nil {
 		return
@@ -118,7 +94,7 @@ func (l *loop) queueFollowed(url string, from item) {
 	l.queueUnlisted(from)
 }
 
-// goTo queues a page that is not on the list, unless its host was given up.
+// queueUnlisted queues a page that is not on the list, unless its host was given up.
 func (l *loop) queueUnlisted(it item) bool {
 	name := l.queueOf(it.URL)
 	h := l.queues.hosts[name]
@@ -132,7 +108,7 @@ func (l *loop) queueUnlisted(it item) bool {
 	return true
 }
 
-// asksFor records the pause that the list requests, for pages of the host that
+// recordDelay records the pause that the list requests, for pages of the host that
 // are not on it: by then its queue may be forgotten.
 func (l *loop) recordDelay(url string, delay time.Duration) {
 	if delay == 0 || l.hops == nil && l.follower.known == nil {
@@ -207,66 +183,5 @@ func (b *follower) follow(links []string, depth int, from item) {
 			continue
 		}
 		b.known[id] = at
-	}
-}
-
-// spelled returns a URL of the list as normalized by the rules.
-func (l *loop) normalized(url string) (string, error) {
-	rules := *l.o.Rules
-	if !l.o.NormalizeList {
-		rules.Normalizers = nil
-	}
-	if !l.o.FilterList {
-		rules.Filters = nil
-	}
-	return rules.Apply(urlfilter.AnyScope, url)
-}
-
-// listed reports whether a page of the list should be visited as it is. One
-// that the rules reject or respell is recorded as skipped, and the new spelling
-// queued; seen says that it was visited, or recorded, before this run.
-func (l *loop) acceptListed(it item, seen bool) bool {
-	if !l.o.NormalizeList && !l.o.FilterList || l.o.Rules == nil {
-		return !seen
-	}
-	url, err := l.normalized(it.URL)
-	if err == nil && url == it.URL {
-		return !seen
-	}
-	reason := "its normal form is " + oneLine(url)
-	if err != nil {
-		reason = "the rules reject it: " + oneLine(err.Error())
-	}
-	if !seen {
-		l.finish(l.skipped(it, &verdict{reason: reason}, 0))
-		if err != nil {
-			l.report.Filtered++
-		}
-	}
-	if err != nil || !l.follower.known[idOf(url)].otherSpelling {
-		return false
-	}
-	l.follower.known[idOf(url)] = position{}
-	if !l.visitedBefore.has(url) {
-		it.URL, it.unlisted = url, true
-		l.queueUnlisted(it)
-	}
-	return false
-}
-
-// came keeps a visit, and follows the links of the page.
-func (l *loop) keep(r *result) {
-	if r.it.unlisted {
-		if r.out.visit.Outcome.Code.Deferred() {
-			if r.it.hop != nil {
-				l.report.Redirects.Waiting++
-			}
-			return
-		}
-		l.report.Followed++
-	}
-	l.finish(r.out)
-	if l.follower.depth > 0 {
-		l.follower.addPage(r.it.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.it.URL}, list: r.it.list, delay: r.it.delay})
 	}
 }

@@ -96,7 +96,7 @@ func (g graph) some(n int) []string {
 	return slices.Sorted(maps.Keys(g))[:n]
 }
 
-// beyond returns the visits of pages that are not on the list.
+// follower returns the visits of pages that are not on the list.
 func follower(visits map[string]segment.Visit, list []string) map[string]bool {
 	m := map[string]bool{}
 	for url := range visits {
@@ -318,76 +318,4 @@ func TestFollowedPagesAreFolded(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestListRules(t *testing.T) {
-	list := []string{"http://" + host + "/rejected", "http://" + host + "/%61", "http://" + host + "/./a", "http://" + host + "/./b", "http://" + host + "/b", "http://" + host + "/c"}
-	for _, c := range []struct {
-		normalize, filter bool
-		asked             string
-	}{
-		{false, false, "/%61 /./a /./b /b /c /rejected"},
-		{false, true, "/%61 /./a /./b /b /c"},
-		{true, false, "/a /b /c /rejected"},
-		{true, true, "/a /b /c"},
-	} {
-		for _, cut := range []time.Duration{time.Hour, 200 * time.Millisecond, 6 * time.Second, 12 * time.Second, 18 * time.Second} {
-			synctest.Test(t, func(t *testing.T) {
-				s := &site{latency: time.Second}
-				r := newRig(t, s, list...)
-				r.o.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{&urlfilter.Basic{}}, Filters: []urlfilter.Filter{without("rejected")}}
-				r.o.NormalizeList, r.o.FilterList = c.normalize, c.filter
-				ctx, cancel := context.WithTimeout(t.Context(), cut)
-				defer cancel()
-				rep, err := fetch.Run(ctx, r.db.Segments(), seg, r.o)
-				filtered := rep.Filtered
-				if err != nil {
-					filtered += r.run(seg).Filtered
-				}
-				var asked []string
-				for _, a := range s.of(host) {
-					if path := strings.TrimPrefix(a.url, "http://"+host); path != "/robots.txt" && !a.cut {
-						asked = append(asked, path)
-					}
-				}
-				slices.Sort(asked)
-				if got := strings.Join(asked, " "); got != c.asked {
-					t.Errorf("normalize %t, filter %t, cut after %v: asked for %s, want %s", c.normalize, c.filter, cut, got, c.asked)
-				}
-				if c.filter != (filtered == 1) {
-					t.Errorf("%d were filtered", filtered)
-				}
-				visits := r.visits(seg)
-				for _, url := range list {
-					v, ok := visits[url]
-					if why := v.Outcome.Reason; !ok || v.Outcome.Code == protocol.Skipped && !strings.Contains(why, "its normal form is http://") && !strings.Contains(why, "the rules reject it: ") {
-						t.Errorf("%s: %+v", url, v)
-					}
-				}
-			})
-		}
-	}
-}
-
-// spread writes a fetch list in which the host of a URL says which list it is on.
-func (r *rig) spread(name string, lists int, urls ...string) {
-	var data []crawldb.Datum
-	for _, u := range urls {
-		d := crawldb.Datum{URL: u, Status: crawldb.Unfetched}
-		segment.Turn{List: int(hostdb.ByHost.Key(u)[1]) % lists, Lists: lists}.Mark(&d)
-		data = append(data, d)
-	}
-	r.write(name, data)
-}
-
-// write writes a fetch list.
-func (r *rig) write(name string, data []crawldb.Datum) {
-	r.t.Helper()
-	w, err := segment.NewWriter[crawldb.Datum](r.t.Context(), r.db.Segments(), name, 0)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := errors.Join(w.Append(r.t.Context(), data), w.Commit(r.t.Context())); err != nil {
-		r.t.Fatal(err)
-	}
 }

@@ -249,7 +249,7 @@ func check[T segment.Record](t *testing.T, s segment.Store, name string, visits 
 	}
 }
 
-// pages returns n URLs of a host.
+// urlSet returns n URLs of a host.
 func urlSet(host string, n int) []string {
 	var urls []string
 	for i := range n {
@@ -284,4 +284,32 @@ func slowParser(p parse.Parser, wait time.Duration) parse.Parser {
 			return page.Parsed{}, ctx.Err()
 		}
 	})
+}
+
+const host = "a.example.test"
+
+type protocolFunc func(context.Context, protocol.Request) (protocol.Response, error)
+
+func (f protocolFunc) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+	return f(ctx, r)
+}
+
+type answers func(url string) protocol.Response
+
+func (f answers) Fetch(_ context.Context, r protocol.Request) (protocol.Response, error) {
+	return f(r.URL), nil
+}
+
+// lease writes a fetch list of pages that are in the crawl db.
+func (r *rig) lease(name string, due time.Time, urls ...string) {
+	r.t.Helper()
+	r.list(name, urls...)
+	urls = slices.SortedFunc(slices.Values(urls), crawldb.Compare)
+	batch := crawldb.Batch{URLs: urls}
+	batch.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{URL: urls[i], Status: crawldb.Unfetched, FetchTime: due, LeasedBy: name, LeasedUntil: due.Add(7 * 24 * time.Hour)}, nil
+	}
+	if err := r.db.Crawl().Update(r.t.Context(), batch); err != nil {
+		r.t.Fatal(err)
+	}
 }

@@ -23,11 +23,11 @@ type Limiter struct {
 	mu sync.Mutex
 	// requests and bytes are when the next request may begin.
 	requests, bytes time.Time
-	// mean is the recent average size of a body.
+	// meanBytes is the recent average size of a body.
 	meanBytes float64
 }
 
-// A grant is permission for one request.
+// A permit is permission for one request.
 type permit struct {
 	before, after time.Time // of Limiter.requests
 	bytes         float64   // expected

@@ -25,7 +25,7 @@ func newLimits(o *Options) (m limits) {
 	return m
 }
 
-// limit checks whether a limit is hit, and if so empties the queues. It sets
+// checkLimits checks whether a limit is hit, and if so empties the queues. It sets
 // when the loop has to check again.
 func (l *loop) checkLimits(wake *time.Time) (hit bool) {
 	m := &l.limits

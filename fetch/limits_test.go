@@ -3,15 +3,12 @@ package fetch_test
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
-	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/update"
 )
 
@@ -90,20 +87,6 @@ func TestTimeLimitLosesNothing(t *testing.T) {
 	})
 }
 
-// lease writes a fetch list of pages that are in the crawl db.
-func (r *rig) lease(name string, due time.Time, urls ...string) {
-	r.t.Helper()
-	r.list(name, urls...)
-	urls = slices.SortedFunc(slices.Values(urls), crawldb.Compare)
-	batch := crawldb.Batch{URLs: urls}
-	batch.Next = func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
-		return &crawldb.Datum{URL: urls[i], Status: crawldb.Unfetched, FetchTime: due, LeasedBy: name, LeasedUntil: due.Add(7 * 24 * time.Hour)}, nil
-	}
-	if err := r.db.Crawl().Update(r.t.Context(), batch); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
 // A run that resumes has the full time again.
 func TestTimeLimitBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -172,45 +155,6 @@ func TestMinRate(t *testing.T) {
 				rep := r.run(seg)
 				if took := time.Since(began); took != c.took || rep.TooSlow != c.left || rep.Visited() != 140-c.left {
 					t.Errorf("it took %v and left %d of %d+%d", took, rep.TooSlow, rep.Listed, rep.Visited())
-				}
-			})
-		})
-	}
-}
-
-// Any number of threads can be asked for.
-func TestThreadsWithoutEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, n := range []int{math.MaxInt, math.MaxInt / 4} {
-			r := newRig(t, &site{latency: time.Second}, urlSet(host, 3)...)
-			r.o.Threads, r.o.SpareThreads = n, n
-			if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
-				t.Errorf("%d threads: %+v", n, rep)
-			}
-		}
-	})
-}
-
-// A list that is not mixed keeps no host waiting, however little of it is in
-// memory: what is passed over is read again.
-func TestQueueDepth(t *testing.T) {
-	urls := append(urlSet(host, 30), urlSet("b.example.test", 10)...)
-	for _, c := range []struct {
-		depth int
-		want  time.Duration // when the second host is asked first
-	}{{0, 0}, {20, 0}, {10, 0}, {1, 0}, {math.MaxInt, 0}} {
-		t.Run(fmt.Sprint(c.depth), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &site{latency: time.Second}
-				r := newRig(t, s, urls...)
-				r.o.Threads, r.o.Limits.QueueDepth = 2, c.depth
-				began := time.Now()
-				rep := r.run(seg)
-				if got := s.of("b.example.test")[0].begin.Sub(began); got != c.want {
-					t.Errorf("asked after %v, want %v", got, c.want)
-				}
-				if rep.Visited() != 40 || rep.Visits[protocol.Success] != 40 {
-					t.Errorf("%+v", rep)
 				}
 			})
 		})

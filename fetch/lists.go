@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -21,7 +20,7 @@ import (
 // a fetch that finds the work half done can continue it. Then the parts of the
 // lists are emptied.
 const (
-	donePart = "list"
+	donePart  = "list"
 	mergePart = "lists"
 )
 
@@ -29,11 +28,11 @@ var errBegunWhole = errors.New("fetch: the segment was begun as a whole and must
 
 // lists are the lists of a segment that is not fetched as a whole.
 type lists struct {
-	s    segment.Store
-	name string
-	n    int
-	by   hostdb.By
-	requested map[int]bool
+	s          segment.Store
+	name       string
+	n          int
+	by         hostdb.By
+	requested  map[int]bool
 	incomplete int // lists that are not complete
 }
 
@@ -155,7 +154,7 @@ func (ls *lists) mark(ctx context.Context, part string, block []byte) error {
 	return w.Commit(ctx)
 }
 
-// join merges the lists if all are complete, and reports whether the segment is
+// merge merges the lists if all are complete, and reports whether the segment is
 // then fetched. If another fetch is doing so, it is left to that one.
 func (ls *lists) merge(ctx context.Context) (whole bool, err error) {
 	var parsed, unparsed []doneList
@@ -320,151 +319,4 @@ func emptyRest(ctx context.Context, s segment.Store, name string) error {
 // fetchNames are the parts that a fetch writes.
 func fetchNames() []string {
 	return append(parsedNames(), segment.ContentPart, segment.FetchPart)
-}
-
-// output is what a fetch writes to: the parts of the segment under key 0, or
-// those of each list that it fetches.
-type output struct {
-	parts map[int]*parts
-	lists *lists
-}
-
-// named returns the function that names the parts of a list.
-func (o *output) named(list int) func(part string) string {
-	if o.lists == nil {
-		return wholeName
-	}
-	return func(part string) string { return segment.ListPart(part, list) }
-}
-
-// open opens the parts to append to them, and records which URLs were visited.
-func (l *loop) open(ctx context.Context) (*output, error) {
-	s := l.segments
-	if ok, err := segment.Has[segment.Visit](ctx, s, l.name); err != nil {
-		return nil, err
-	} else if ok {
-		if err := emptyRest(ctx, s, l.name); err != nil {
-			return nil, err
-		}
-		return nil, errComplete
-	}
-	if ok, err := segment.Has[crawldb.Datum](ctx, s, l.name); err != nil {
-		return nil, err
-	} else if !ok {
-		return nil, fmt.Errorf("no fetch list: %w", segment.ErrNotFound)
-	}
-	var err error
-	if l.lists, err = listsOf(ctx, s, l.name, &l.o); err != nil {
-		return nil, err
-	}
-	out := &output{parts: map[int]*parts{}, lists: l.lists}
-	if err := l.openAll(ctx, out); err != nil {
-		out.close()
-		return nil, err
-	}
-	return out, nil
-}
-
-// openAll opens the parts of the segment, or of each list that is not complete.
-func (l *loop) openAll(ctx context.Context, out *output) error {
-	l.visitedBefore = urlSet{}
-	parsing := l.o.Parser != nil
-	if l.lists == nil {
-		p, err := openParts(ctx, l.segments, l.name, wholeName, parsing, l.visitedBefore)
-		if err != nil {
-			return err
-		}
-		out.parts[0] = p
-		return l.recallAllRedirects(ctx, out)
-	}
-	for _, i := range slices.Sorted(maps.Keys(l.lists.requested)) {
-		if _, done, err := l.lists.done(ctx, i); err != nil {
-			return err
-		} else if done {
-			l.lists.requested[i] = false
-			continue
-		}
-		p, err := openParts(ctx, l.segments, l.name, out.named(i), parsing, l.visitedBefore)
-		if err != nil {
-			return fmt.Errorf("list %d: %w", i, err)
-		}
-		out.parts[i] = p
-		parsing = parsing && p.parsing
-	}
-	for _, p := range out.parts {
-		p.parsing = parsing
-	}
-	return l.recallAllRedirects(ctx, out)
-}
-
-// recallAll records where earlier visits lead.
-func (l *loop) recallAllRedirects(ctx context.Context, out *output) error {
-	if l.hops == nil || len(l.visitedBefore) == 0 {
-		return nil
-	}
-	for i := range out.parts {
-		if err := l.recallRedirects(ctx, out.named(i), i, out.parsing()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *output) parsing() bool {
-	for _, p := range o.parts {
-		return p.parsing // the same for all lists
-	}
-	return false
-}
-
-// each calls f with what was parsed of the pages visited before, in the order
-// of the visits.
-func (o *output) eachParsed(ctx context.Context, s segment.Store, name string, f func(list int, p *segment.Parse)) error {
-	for _, i := range slices.Sorted(maps.Keys(o.parts)) {
-		for block, err := range segment.PartialOf[segment.Parse](ctx, s, name, o.named(i)(segment.ParsePart), 0) {
-			if err != nil {
-				return err
-			}
-			for k := range block {
-				f(i, &block[k])
-			}
-		}
-	}
-	return nil
-}
-
-// write appends a group to the parts it belongs to.
-func (o *output) write(ctx context.Context, group []*visitResult) error {
-	if o.lists == nil {
-		return o.parts[0].write(ctx, group)
-	}
-	byList := map[int][]*visitResult{}
-	for _, v := range group {
-		byList[v.list] = append(byList[v.list], v)
-	}
-	for _, i := range slices.Sorted(maps.Keys(byList)) {
-		if err := o.parts[i].write(ctx, byList[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// commit completes the parts, or the lists.
-func (o *output) commit(ctx context.Context) error {
-	if o.lists == nil {
-		return o.parts[0].commit(ctx)
-	}
-	for _, i := range slices.Sorted(maps.Keys(o.parts)) {
-		if err := o.lists.complete(ctx, i, o.parts[i].parsing); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *output) close() {
-	for _, p := range o.parts {
-		p.close()
-	}
 }

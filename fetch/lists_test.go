@@ -523,3 +523,26 @@ func TestWaitForTheOtherFetchEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// spread writes a fetch list in which the host of a URL says which list it is on.
+func (r *rig) spread(name string, lists int, urls ...string) {
+	var data []crawldb.Datum
+	for _, u := range urls {
+		d := crawldb.Datum{URL: u, Status: crawldb.Unfetched}
+		segment.Turn{List: int(hostdb.ByHost.Key(u)[1]) % lists, Lists: lists}.Mark(&d)
+		data = append(data, d)
+	}
+	r.write(name, data)
+}
+
+// write writes a fetch list.
+func (r *rig) write(name string, data []crawldb.Datum) {
+	r.t.Helper()
+	w, err := segment.NewWriter[crawldb.Datum](r.t.Context(), r.db.Segments(), name, 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := errors.Join(w.Append(r.t.Context(), data), w.Commit(r.t.Context())); err != nil {
+		r.t.Fatal(err)
+	}
+}

@@ -30,10 +30,10 @@ type job struct {
 	h     *host
 	it    item
 	delay time.Duration // of the host
-	pace   pace          // what was known of the host
+	pace  pace          // what was known of the host
 	*runningVisit
 	permit permit
-	// waited is how often the fetch waited for the host's robots.txt.
+	// robotsWaits is how often the fetch waited for the host's robots.txt.
 	robotsWaits int
 }
 
@@ -47,38 +47,38 @@ type result struct {
 	// has failed, limit how many visits to it there may be, zero if that was not
 	// looked up. full says that others have all turns, and now how quickly the host
 	// answers.
-	at       time.Time
-	failures int64
-	limit    int
-	allGranted     bool
-	newPace      pace
+	at         time.Time
+	failures   int64
+	limit      int
+	allGranted bool
+	newPace    pace
 	// crawlDelay is that of the origin. pause is the usual pause of the host, why
 	// the reason for a longer one.
 	crawlDelay, pause time.Duration
 	why               verdict
-	// patience is how long the server that was just asked for robots.txt asks to be left
+	// robotsRetryAfter is how long the server that was just asked for robots.txt asks to be left
 	// alone.
 	robotsRetryAfter time.Duration
-	// alone says that there must be no other request to the host meanwhile.
+	// exclusive says that there must be no other request to the host meanwhile.
 	exclusive bool
-	// made says that a request was made, and bytes how many bytes came.
-	requested  bool
-	bytes int64
-	// addr is the queue of the host by address, lost why there is none.
+	// requested says that a request was made, and bytes how many bytes came.
+	requested bool
+	bytes     int64
+	// address is the queue of the host by address, lost why there is none.
 	address, lookupFailure string
 	// A turn was claimed at claimed, and ends at until.
 	claimed, until time.Time
-	// turnOver says that the page is being parsed and will follow, after that
+	// grantOver says that the page is being parsed and will follow, after that
 	// this is the page.
 	grantOver, parsedLater bool
-	// behind says that an item that has to wait goes behind the others of its
+	// requeueLast says that an item that has to wait goes behind the others of its
 	// host.
 	requeueLast bool
 	// robots says that robots.txt was requested.
 	robots bool
-	// hop is a robots.txt that has moved, or has arrived.
+	// robotsHop is a robots.txt that has moved, or has arrived.
 	robotsHop *robotsHop
-	// waits says that the fetch waits for the host's robots.txt.
+	// awaitsRobots says that the fetch waits for the host's robots.txt.
 	awaitsRobots bool
 	// err ends the run.
 	err error
@@ -90,19 +90,19 @@ type loop struct {
 	name     string
 	report   Report
 
-	queues         *queues
-	visitedBefore      urlSet  // visited before this run
-	lists     *lists // nil if the segment is fetched as a whole
-	reader      *listReader
-	threads     threadShares
-	addresses addresses
-	limits    limits
-	follower    follower
-	lastURL     string                   // the URL of the last result
-	hops      *hops                    // nil if redirects are not followed
-	delays    map[string]time.Duration // requested by the list, by queue
+	queues        *queues
+	visitedBefore urlSet // visited before this run
+	lists         *lists // nil if the segment is fetched as a whole
+	reader        *listReader
+	threads       threadShares
+	addresses     addresses
+	limits        limits
+	follower      follower
+	lastURL       string                   // the URL of the last result
+	hops          *hops                    // nil if redirects are not followed
+	delays        map[string]time.Duration // requested by the list, by queue
 
-	origins  origins       // whose robots.txt was checked for sitemaps
+	origins    origins       // whose robots.txt was checked for sitemaps
 	sitemapSem chan struct{} // places for visits that hold one in memory
 
 	group      []*visitResult
@@ -152,9 +152,9 @@ func newLoop(segments segment.Store, name string, o Options) *loop {
 		pause = o.Politeness.MinDelay
 	}
 	l := &loop{o: o, given: o, segments: segments, name: name,
-		queues:        newQueues(o.Politeness.ThreadsPerHost, pause, time.Now()),
+		queues:   newQueues(o.Politeness.ThreadsPerHost, pause, time.Now()),
 		groupAge: firstGroupAge,
-		threads:    threadShares{threads: o.Threads, spare: o.SpareThreads, slowAfter: o.SlowVisit},
+		threads:  threadShares{threads: o.Threads, spare: o.SpareThreads, slowAfter: o.SlowVisit},
 		report:   Report{Visits: map[protocol.Code]int{}},
 		groups:   make(chan []*visitResult, 1), sitemapSem: make(chan struct{}, maxSitemapsInMemory(o.Threads)),
 		limits: newLimits(&o),
@@ -230,7 +230,7 @@ func (l *loop) complete(ctx context.Context, w *output) error {
 	return nil
 }
 
-// guarded is loop, except that a panic of OnVisit or a rule ends it with an error:
+// runRecovering is loop, except that a panic of OnVisit or a rule ends it with an error:
 // the workers must not be left waiting. No worker is kept from ending, since results
 // has room for all that they may still send.
 func (l *loop) runRecovering(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) (err error) {
@@ -338,7 +338,7 @@ func (l *loop) nextJob(wake *time.Time) (j job, ok bool) {
 	return job{h, it, h.delay, h.pace, l.threads.begin(h.pace, now), g, h.robotsWaits}, true
 }
 
-// take processes a result.
+// handleResult processes a result.
 func (l *loop) handleResult(r *result) error {
 	l.lastURL = r.it.URL
 	if !r.grantOver {
@@ -362,7 +362,7 @@ func (l *loop) handleResult(r *result) error {
 	return r.err
 }
 
-// endTurn processes the end of a turn with a host: what it says about the host, and whether
+// grantEnded processes the end of a turn with a host: what it says about the host, and whether
 // the item has to wait for another.
 func (l *loop) grantEnded(r *result) {
 	h := r.h
@@ -393,7 +393,7 @@ func (l *loop) grantEnded(r *result) {
 	}
 }
 
-// again puts an item back into its queue, or counts it as left if a limit was hit.
+// requeue puts an item back into its queue, or counts it as left if a limit was hit.
 func (l *loop) requeue(r *result) {
 	switch {
 	case l.limits.left != nil:
@@ -409,100 +409,7 @@ func (l *loop) requeue(r *result) {
 	}
 }
 
-// A verdict says why a host is no longer visited in this round.
-type verdict struct {
-	reason string
-	// after is how long that will last; zero if unknown. Then aDay pages can be
-	// visited each day; zero for all.
-	retryAfter time.Duration
-	perDay  int64
-	// down is how long a host that is down is left alone, and forGood says that its
-	// pages are gone.
-	down    time.Duration
-	gone bool
-	// code is that of the visits; zero means Skipped.
-	code  protocol.Code
-	cause cause
-}
-
-// skip gives up on a host for this round if it keeps failing, or would have to
-// be waited for too long: it holds nobody up.
-func (l *loop) skipIfLong(h *host, r *result) {
-	v := r.why
-	switch wait := time.Until(r.at); {
-	case l.o.Politeness.MaxFailures > 0 && r.failures >= int64(l.o.Politeness.MaxFailures):
-		// In whole hours, like the pause, so that the result does not depend on how
-		// soon after the failure this is.
-		down := (wait + time.Hour - 1).Truncate(time.Hour)
-		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, gone: l.o.downForGood(r.failures), cause: hostFails}
-	case wait <= max(l.o.Politeness.MaxWait, r.pause+time.Millisecond):
-		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
-			l.o.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.at)
-		}
-		return
-	case v.reason == "":
-		v.reason = "the host has to be left alone for longer than this round can wait"
-	}
-	if v.cause == noCause {
-		v.cause = hostWaits
-	}
-	l.giveUp(h, v)
-}
-
-// giveUp ends the visits to a host for this round.
-func (l *loop) giveUp(h *host, v verdict) {
-	if h.unread > 0 { // including those that have to be read again
-		h.givenUp = &v
-	}
-	items := l.queues.drop(h)
-	if len(items) == 0 {
-		return
-	}
-	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", v.reason)
-	for i, it := range items {
-		if it.robots != nil {
-			l.endRobots(it.robots, v.reason)
-			continue
-		}
-		switch {
-		case !it.unlisted:
-			l.finish(l.skipped(it, &v, i))
-		case it.hop != nil:
-			l.report.Redirects.Waiting++
-		}
-	}
-}
-
-// maxPutOff limits how many days a page is put off because others come before
-// it.
-const maxPutOff = 7
-
-// skipped returns the visit to a page whose host was given up, given the number
-// of pages before it.
-func (l *loop) skipped(it item, v *verdict, before int) *visitResult {
-	if v.code != 0 {
-		return l.notVisited(job{it: it}, v.code, v.reason)
-	}
-	var s *visitResult
-	if v.gone && !it.LastFetch.After(l.o.Now().Add(-l.o.Politeness.GoneAfter)) {
-		s = l.notVisited(job{it: it}, protocol.Refused, "host: has been down for long")
-	} else {
-		s = l.outcomeOnly(it, protocol.Skipped, v.reason)
-	}
-	s.visit.Outcome.RetryAfter = v.retryAfter
-	if v.retryAfter > 0 && v.perDay > 0 {
-		s.visit.Outcome.RetryAfter += time.Duration(min(int64(before)/v.perDay, maxPutOff)) * 24 * time.Hour
-	}
-	// The pages of a host that is down would fill every list from now on. They wait until
-	// it may be asked again.
-	if v.down > 24*time.Hour {
-		s.visit.Outcome.RetryAfter = v.down
-	}
-	s.cause = v.cause
-	return s
-}
-
-// over keeps a visit and reports it.
+// finish keeps a visit and reports it.
 func (l *loop) finish(v *visitResult) {
 	l.add(v)
 	l.hops.record(v)
@@ -511,36 +418,6 @@ func (l *loop) finish(v *visitResult) {
 	}
 	if l.o.OnVisit != nil {
 		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visited() - l.report.Followed, Followed: l.report.Followed, InFlight: l.threads.inFlight(), Hosts: len(l.queues.hosts)})
-	}
-}
-
-// count adds a visit to the report.
-func (rep *Report) count(v *visitResult) {
-	rep.Visits[v.visit.Outcome.Code]++
-	rep.Bytes += v.visit.Bytes
-	rep.Causes.count(v)
-	if v.visit.Outcome.Code.Asked() {
-		rep.Latency.add(v.visit.Elapsed)
-	}
-	rep.LinksRejected += v.rejected
-	rep.LinksCut += v.cut
-	if v.sitemap != nil {
-		rep.Sitemaps.Add(*v.sitemap)
-	}
-	rep.Redirects.Add(v.redirects)
-	if v.visit.Via != "" {
-		rep.Redirects.Followed++
-	}
-	if v.parse != nil {
-		rep.Links += len(v.parse.Links)
-		if v.parse.Error != "" {
-			rep.ParseFailed++
-		} else if v.data != nil {
-			rep.Parsed++
-			if v.data.Parsed.Truncated {
-				rep.ParseCut++
-			}
-		}
 	}
 }
 

@@ -4,160 +4,202 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Parse is the parse stage for a segment that was fetched without a parser: it
-// reads the contents and writes what a fetch that parses would have written.
-// It uses the options Parser, Parsing, Signature, Rules, Scoring, Logger and
-// those that say which links are kept; Parser is required. It may be interrupted
-// and called again, as Run may. A segment that was already parsed is left alone.
-func Parse(ctx context.Context, segments segment.Store, name string, o Options) (Report, error) {
-	if o.Parser == nil {
-		return Report{}, errors.New("fetch: Options.Parser is required to parse")
+// reader turns content into text, data and links: the common part of a fetch
+// that parses and the parse stage.
+type reader struct {
+	o *Options
+	// stage says that this is the parse stage, which makes a difference in
+	// Nutch.
+	stage bool
+}
+
+func (o *Options) reader() reader { return reader{o: o} }
+
+// read fills the parsed parts of a visit. from is the record as it was when the page
+// was selected. If a rule, the signature or the scoring panics, the page counts as
+// one that could not be parsed: it leads nowhere and keeps what it has to give.
+func (r reader) read(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(v, p)
+			if v.visit.Outcome.Code == protocol.Success {
+				v.parse = &segment.Parse{URL: from.URL, Error: oneLine(fmt.Sprintf("a policy panicked: %v", p))}
+			}
+		}
+	}()
+	switch code := v.visit.Outcome.Code; {
+	case code == protocol.Success:
+		r.readContent(ctx, v, from, c)
+	case code.Redirect():
+		v.parse = &segment.Parse{URL: from.URL}
+		var links []scoring.Link
+		if l, ok := r.followRedirect(v, from, v.visit.Outcome.Location); ok {
+			links = []scoring.Link{l}
+		}
+		r.distribute(v.parse, scoring.Page{Datum: from, Found: 1}, links)
+		r.redirectedSitemap(v.parse, from)
+		if len(v.parse.Links) > 0 {
+			v.target = &v.parse.Links[0]
+		}
+	case code == protocol.NotModified || code.Transient():
+		// The page keeps what it has for links found later.
+	default:
+		// There is no page, so it cannot keep what it has.
+		p := &segment.Parse{URL: from.URL}
+		if r.distribute(p, scoring.Page{Datum: from}, nil); p.Gave != 0 {
+			v.parse = p
+		}
 	}
-	o = o.withDefaults()
-	r, err := parseSegment(ctx, segments, name, &o)
+}
+
+// sign does the part that does not wait until a page is parsed: it finds where the
+// page leads and, with Options.Parsing.SignUnparsed, fingerprints its content.
+func (r reader) sign(v *visitResult, c *page.Content) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(v, p)
+		}
+	}()
+	r.findTarget(v)
+	if r.o.Parsing.SignUnparsed && v.visit.Outcome.Code == protocol.Success {
+		v.visit.Signature = r.o.Signature.Sum(c, nil)
+	}
+}
+
+// panicked logs that a policy panicked on a page, and where, and resets the visit to
+// what the protocol returned.
+func (r reader) panicked(v *visitResult, p any) {
+	r.o.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	v.parse, v.text, v.data, v.target, v.sitemap = nil, nil, nil, nil, nil
+	v.rejected, v.cut = 0, 0
+}
+
+func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
+	if r.readSitemap(ctx, v, from, c) {
+		return
+	}
+	if r.o.Parsing.SkipTruncated && c.Truncated {
+		return
+	}
+	v.parse = &segment.Parse{URL: from.URL}
+	parsed, err := r.parse(ctx, c)
+	var hints []segmentLink
+	if errors.Is(err, parse.ErrUnsupported) {
+		if p, links, ok := r.readFeed(ctx, v, c); ok {
+			parsed, hints, err = p, links, nil
+		}
+	}
 	if err != nil {
-		err = fmt.Errorf("parse %s: %w", name, err)
+		r.recordTag(&v.parse.Meta, from, c)
+		if errors.Is(err, parse.ErrUnsupported) {
+			// Nutch's parse stage drops content that no parser reads.
+			if !r.o.NutchCompat || !r.stage {
+				v.parse.Signature = r.o.Signature.Sum(c, nil)
+			}
+		} else {
+			if errors.Is(err, errPanic) {
+				r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
+			}
+			v.parse.Error = oneLine(err.Error())
+			if r.o.NutchCompat { // which continues with an empty parse
+				v.parse.Signature = r.o.Signature.Sum(c, &page.Parsed{})
+			}
+		}
+		r.distribute(v.parse, scoring.Page{Datum: from, Content: c}, nil)
+		return
 	}
-	return r, err
+	v.parse.Signature = r.o.Signature.Sum(c, &parsed)
+	if hints != nil { // a feed has no text to fingerprint
+		v.parse.Signature = r.signSitemap(c)
+	}
+	v.parse.Meta = r.properties(&parsed)
+	r.recordTag(&v.parse.Meta, from, c)
+	v.cut = parsed.OutlinksCut
+
+	// What is kept of the links is what the crawl will follow.
+	p := scoring.Page{Datum: from, Content: c, Parsed: &parsed, Found: len(parsed.Outlinks) + parsed.OutlinksCut}
+	if r.o.NutchCompat {
+		r.nutchLinks(v, p)
+	} else {
+		r.links(v, p)
+	}
+	v.parse.Links = append(v.parse.Links, hints...)
+	v.text = &segment.Text{URL: from.URL, Text: parsed.Text}
+	parsed.Text = ""
+	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
 
-func parseSegment(ctx context.Context, segments segment.Store, name string, o *Options) (Report, error) {
-	s := stage{reader: reader{o: o, stage: true}, report: Report{Visits: map[protocol.Code]int{}}}
-	err := s.run(ctx, segments, name)
-	return s.report, err
+// parse calls the parser, within the time that a page may take, and turns its
+// panic into an error.
+func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
+	if limit := r.o.Parsing.Timeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+		start := time.Now()
+		defer func() {
+			if took := time.Since(start); took > limit+parseGrace {
+				r.o.Logger.Warn("fetch: the parser did not end in time", "url", c.URL, "limit", limit, "took", took)
+			}
+		}()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: %v", errPanic, v)
+		}
+	}()
+	return r.o.Parser.Parse(ctx, c)
 }
 
-// stage is the parse stage of one segment.
-type stage struct {
-	reader reader
-	from   map[string]crawldb.Datum // the records of the list
-	targets  targetLinks
-	known  origins // whose robots.txt was checked for sitemaps
-	report Report
+// parseGrace is how long a parser may take to notice that its time is over.
+const parseGrace = time.Second
+
+var errPanic = errors.New("fetch: parser panicked")
+
+// properties selects the properties of a page that the crawl db keeps: the
+// first value of each name.
+func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
+	for _, name := range r.o.Parsing.Meta {
+		for _, q := range p.Meta {
+			if !strings.EqualFold(q.Name, name) {
+				continue
+			}
+			value := q.Value
+			if len(value) > maxProperty && !r.o.NutchCompat {
+				value = strings.ToValidUTF8(value[:maxProperty], "")
+			}
+			m.Set(name, value)
+			break
+		}
+	}
+	return m
 }
 
-func (s *stage) run(ctx context.Context, segments segment.Store, name string) (err error) {
-	if s.report.Already, err = segment.Has[segment.Parse](ctx, segments, name); err != nil || s.report.Already {
-		return err
-	}
-	if s.from, err = selected(ctx, segments, name); err != nil {
-		return err
-	}
-	if s.targets, err = readTargetLinks(ctx, segments, name); err != nil {
-		return err
-	}
-	keep, err := commonBlocks(ctx, segments, name, parsedNames())
-	if err != nil {
-		return err
-	}
-	w, err := openParsed(ctx, segments, name, wholeName, keep)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	nextContent, stop := iter.Pull2(segment.Blocks[page.Content](ctx, segments, name, keep))
-	defer stop()
-	if err := s.targets.addEarlier(ctx, segments, name, keep); err != nil {
-		return err
-	}
-	for visits, err := range segment.Blocks[segment.Visit](ctx, segments, name, keep) {
-		if err != nil {
-			return err
-		}
-		contents, err, ok := nextContent()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return &segment.CorruptError{File: name + "/" + segment.ContentPart, Err: errors.New("fewer blocks than " + segment.FetchPart)}
-		}
-		group, err := s.parse(ctx, visits, contents)
-		if err != nil {
-			return err
-		}
-		if err := w.write(ctx, group); err != nil {
-			return err
-		}
-	}
-	s.report.Redirects = Redirects{} // which belong to the fetch
-	return w.commit(ctx)
-}
+// maxProperty limits what one property of a page adds to every copy of its
+// record, in bytes.
+const maxProperty = 1024
 
-// parse parses the contents of a block. Not every visit has one.
-func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []page.Content) ([]*visitResult, error) {
-	group := make([]*visitResult, len(visits))
-	for i := range visits {
-		v := &visits[i]
-		group[i] = &visitResult{visit: *v}
-		c := &page.Content{URL: v.URL}
-		if len(contents) > 0 && contents[0].URL == v.URL {
-			c, contents = &contents[0], contents[1:]
-		} else if v.Outcome.Code == protocol.Success {
-			continue // fetched with NoContent: nothing to parse
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || '\u2028' <= r && r <= '\u202e' {
+			return ' '
 		}
-		d, ok := s.from[v.URL]
-		if !ok {
-			d = s.reader.o.targetRecord(v.URL, s.targets.links[v.URL])
-		}
-		s.reader.read(ctx, group[i], &d, c)
-		if err := s.reader.addRobotsSitemaps(ctx, &s.known, group[i]); err != nil {
-			return nil, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		s.targets.add(v, group[i].parse)
-		s.report.count(group[i])
+		return r
+	}, s)
+	if len(s) > 300 {
+		s = s[:300]
 	}
-	return group, nil
-}
-
-// selected returns the records of the fetch list, as they were when selected: the links of a
-// page get their share of what it had then.
-func selected(ctx context.Context, segments segment.Store, name string) (map[string]crawldb.Datum, error) {
-	records := map[string]crawldb.Datum{}
-	for d, err := range segment.Records[crawldb.Datum](ctx, segments, name) {
-		if err != nil {
-			return nil, err
-		}
-		if _, err := segment.Unmark(&d); err != nil {
-			return nil, err
-		}
-		records[d.URL] = d
-	}
-	return records, nil
-}
-
-// parseRest parses what a fetch that began without a parser has fetched, and adds that
-// to the report. Of two simultaneous fetches one does it, and the other waits: updating
-// a partly parsed segment would lose the links of the rest.
-func (l *loop) parseRest(ctx context.Context, o *Options) error {
-	r, err := parseSegment(ctx, l.segments, l.name, o)
-	for pause := 10 * time.Millisecond; errors.Is(err, segment.ErrBusy); pause = min(2*pause, time.Second) {
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
-		}
-		r, err = parseSegment(ctx, l.segments, l.name, o)
-	}
-	l.report.Parsed += r.Parsed
-	l.report.ParseFailed += r.ParseFailed
-	l.report.ParseCut += r.ParseCut
-	l.report.Links += r.Links
-	l.report.LinksRejected += r.LinksRejected
-	l.report.LinksCut += r.LinksCut
-	l.report.Sitemaps.Add(r.Sitemaps)
-	return err
+	return strings.ToValidUTF8(s, "?")
 }

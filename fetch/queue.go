@@ -26,36 +26,36 @@ type host struct {
 	items deque
 	// robots are robots.txt files that have moved here: they come first, in
 	// every other turn.
-	robots deque
+	robots     deque
 	robotsLast bool // the last turn was one of robots
-	// waits says that the items wait for a robots.txt that has moved elsewhere.
+	// awaitsRobots says that the items wait for a robots.txt that has moved elsewhere.
 	awaitsRobots bool
-	// waited is how often the fetch waited for the host's robots.txt.
+	// robotsWaits is how often the fetch waited for the host's robots.txt.
 	robotsWaits int
-	// refused counts how many sitemaps in a row found no place.
+	// sitemapRefusals counts how many sitemaps in a row found no place.
 	sitemapRefusals int
-	// at is the earliest time of the next visit, as far as is known here; before the
+	// nextVisit is the earliest time of the next visit, as far as is known here; before the
 	// first visit, the time from which there was something to visit. Of hosts with
 	// equal times the first to come is the first to be visited.
-	nextVisit    time.Time
-	created uint64
-	// needs is about how long visiting everything that waits will take, counting only
+	nextVisit time.Time
+	created   uint64
+	// workLeft is about how long visiting everything that waits will take, counting only
 	// pauses, in seconds: that may exceed a time.Duration.
 	workLeft float64
 	// delay is the pause that the fetch list requests; zero for that of the
 	// options, negative for none.
 	delay time.Duration
-	// busy counts the visits under way, of which limit are allowed.
+	// running counts the visits under way, of which limit are allowed.
 	running, limit int
-	pace        pace
+	pace           pace
 	// unread counts the URLs of the list that have to be read again, because
 	// the queue was long enough.
 	unread int
-	// over says why the host was given up for this round.
+	// givenUp says why the host was given up for this round.
 	givenUp *verdict
-	// line is the one that contains the host, nil if none, ready says which
+	// in is the one that contains the host, nil if none, ready says which
 	// part of it, and index the host's places in the heaps.
-	in  *paceHosts
+	in    *paceHosts
 	ready bool
 	index [heaps]int
 }
@@ -71,18 +71,18 @@ type queues struct {
 	lines [paces]paceHosts
 	// now is the time of the last step, needy says that the next turn is for the host
 	// with the most left to do.
-	now   time.Time
+	now      time.Time
 	workNext bool
 	// limit is how many visits to a host may be under way, unless it is known
 	// to allow fewer, and pause the time between them, unless the list requests
 	// another.
 	limit int
 	pause time.Duration
-	// came counts the queues created so far.
+	// created counts the queues created so far.
 	created uint64
 	// items counts what waits in all queues.
 	items int
-	// hungry says that a queue has run empty although the list has more for it.
+	// starved says that a queue has run empty although the list has more for it.
 	starved bool
 }
 
@@ -94,7 +94,7 @@ func newQueues(limit int, pause time.Duration, now time.Time) *queues {
 	return q
 }
 
-// of returns the queue with that name.
+// queueOf returns the queue with that name.
 func (q *queues) queueOf(name string) *host {
 	h := q.hosts[name]
 	if h == nil {
@@ -117,7 +117,7 @@ func (q *queues) add(name string, it item) {
 	q.enqueue(h)
 }
 
-// first puts a robots.txt that has moved into the queue of a host.
+// addRobots puts a robots.txt that has moved into the queue of a host.
 func (q *queues) addRobots(name string, it item) {
 	h := q.queueOf(name)
 	h.robots.push(it)
@@ -201,7 +201,7 @@ func (q *queues) next(now time.Time, wanted [paces]bool) (*host, item, time.Time
 	return first, it, time.Time{}
 }
 
-// back returns an item to the front of its queue.
+// putFront returns an item to the front of its queue.
 func (q *queues) putFront(h *host, it item) {
 	if q.items++; it.robots != nil {
 		h.robots.pushFront(it)
@@ -211,7 +211,7 @@ func (q *queues) putFront(h *host, it item) {
 	h.items.pushFront(it)
 }
 
-// behind puts an item at the end of its queue, and returns how often everything
+// putBack puts an item at the end of its queue, and returns how often everything
 // in the queue has been put there.
 func (q *queues) putBack(h *host, it item) (rounds int) {
 	h.items.push(it)
@@ -220,7 +220,7 @@ func (q *queues) putBack(h *host, it item) (rounds int) {
 	return (h.sitemapRefusals - 1) / h.items.len()
 }
 
-// done ends a visit to a host, which may be visited again at that time. From here on
+// visitEnded ends a visit to a host, which may be visited again at that time. From here on
 // the wait is measured by the monotonic clock, which a time from a store does not
 // have: otherwise setting the clock back would prolong every wait.
 func (q *queues) visitEnded(h *host, at time.Time) {
@@ -315,9 +315,9 @@ func (l *paceHosts) leave(h *host) {
 type order uint8
 
 const (
-	byTime order = iota // by when they may be visited
+	byTime     order = iota // by when they may be visited
 	byWorkLeft              // most left to do first
-	heaps               // the number of heaps a host may be in
+	heaps                   // the number of heaps a host may be in
 )
 
 func (o order) less(a, b *host) bool {

@@ -95,7 +95,7 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		l.admit(a)
 	}
 	if rules := a.Rules(); rules != nil && hop.home != r.h {
-		r.err = l.putOff(ctx, hop.home.name, l.o.honouredDelay(rules.CrawlDelay))
+		r.err = l.putOff(ctx, hop.home.name, l.o.Politeness.honouredDelay(rules.CrawlDelay))
 	}
 	r.robotsHop = hop
 }
@@ -107,7 +107,7 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	err := a.Step(ctx)
 	rules := a.Rules()
 	if err == nil && rules != nil {
-		r.crawlDelay = max(r.crawlDelay, l.o.honouredDelay(rules.CrawlDelay))
+		r.crawlDelay = max(r.crawlDelay, l.o.Politeness.honouredDelay(rules.CrawlDelay))
 	}
 	if rules == nil || !rules.Unavailable { // otherwise there is nothing to be requested sooner
 		r.robotsRetryAfter = a.RetryAfter()

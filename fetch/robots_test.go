@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -286,4 +289,198 @@ func TestRetryAfterOfRobots(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRobotsBeforePages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: time.Second, robots: "User-agent: test\nDisallow: /private\nUser-agent: *\nDisallow: /\n"}
+		var urls []string
+		for _, origin := range []string{"http://a.example.test", "https://a.example.test", "http://a.example.test:8080", "http://b.example.test"} {
+			urls = append(urls, origin+"/", origin+"/private", origin+"/private/x", origin+"/public")
+		}
+		r := newRig(t, s, urls...)
+		rep := r.run(seg)
+		if rep.Robots != 4 || rep.Visits[protocol.RobotsDenied] != 8 || rep.Visits[protocol.Success] != 8 {
+			t.Errorf("%+v", rep)
+		}
+		if asks := s.of("/private"); len(asks) > 0 {
+			t.Errorf("forbidden pages were asked for: %v", asks)
+		}
+		known := map[string]time.Time{}
+		for _, a := range s.of("") {
+			origin := a.url[:strings.Index(a.url[8:], "/")+8]
+			if strings.HasSuffix(a.url, "/robots.txt") {
+				if _, again := known[origin]; again {
+					t.Errorf("%s was asked for twice", a.url)
+				}
+				known[origin] = a.end
+			} else if at, ok := known[origin]; !ok || at.After(a.begin) {
+				t.Errorf("%s was asked for before robots.txt was known", a.url)
+			}
+		}
+		gaps(t, s.of("a.example.test")) // the origins of a host share its turn
+	})
+}
+
+func TestUnavailableRobots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, urlSet(host, 30)...)
+		r.o.Protocol = protocolFunc(func(ctx context.Context, q protocol.Request) (protocol.Response, error) {
+			s.Fetch(ctx, q)
+			return code(protocol.Failed), nil
+		})
+		r.renew()
+		rep := r.run(seg)
+		if n := len(s.of(host)); n != 1 || rep.Visits[protocol.RobotsFailed] != 30 {
+			t.Errorf("%d requests, %v", n, rep.Visits)
+		}
+		if h := hostOf(t, r, host); h.Stats.Failures != 0 || len(h.Busy) > 0 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+// A host is waited for as often with several visits at a time as with one.
+func TestWaitsForRobotsOfSeveralThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := &site{}
+		r := newRig(t, s, urlSet(host, 6)...)
+		r.o.Protocol = robotsLater{s, began.Add(10 * time.Minute)}
+		r.renew()
+		if _, err := r.o.Robots.Fetch(t.Context(), "http://"+host); err != nil { // so that none of them asks
+			t.Fatal(err)
+		}
+		r.o.Politeness.ThreadsPerHost, r.o.Politeness.RobotsRetries, r.o.Politeness.RobotsWait = 3, 3, 5*time.Minute
+		if rep := r.run(seg); rep.Visits[protocol.Success] != 6 {
+			t.Errorf("%v after %v", rep.Visits, time.Since(began))
+		}
+	})
+}
+
+// Pages that will not be asked for wait for nothing.
+func TestDeniedPagesDoNotWait(t *testing.T) {
+	for _, robots := range []string{"User-agent: *\nCrawl-delay: 100", "User-agent: *\nDisallow: /"} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			s := &site{robots: robots}
+			r := newRig(t, s, urlSet(host, 6)...)
+			if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 6 || time.Since(began) > 0 {
+				t.Errorf("%v after %v", rep.Visits, time.Since(began))
+			}
+		})
+	}
+}
+
+// robotsLater shows no robots.txt until a time.
+type robotsLater struct {
+	*site
+	until time.Time
+}
+
+func (f robotsLater) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+	if strings.HasSuffix(r.URL, "/robots.txt") && time.Now().Before(f.until) {
+		return code(protocol.Failed), nil
+	}
+	return f.site.Fetch(ctx, r)
+}
+
+// The page to which a robots.txt leads is one of its host, whatever the queues are.
+func TestCrawlDelayOfWhereRobotsLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := answers(func(url string) protocol.Response {
+			switch url {
+			case "http://a.test/robots.txt":
+				return moved("http://b.test/rules.txt")
+			case "http://b.test/robots.txt":
+				return body("text/plain", "User-agent: *\nCrawl-delay: 7")
+			}
+			return body("text/plain", "")
+		})
+		r := newRig(t, &site{}, "http://a.test/")
+		var mu sync.Mutex
+		var began []time.Duration
+		start := time.Now()
+		r.o.Protocol = answers(func(url string) protocol.Response {
+			mu.Lock()
+			defer mu.Unlock()
+			began = append(began, time.Since(start))
+			return w(url)
+		})
+		r.renew()
+		r.o.Politeness.By, r.o.Politeness.Delay = hostdb.ByIP, 2*time.Second
+		r.o.Politeness.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+		}
+		r.run(seg)
+		if want := []time.Duration{0, 2 * time.Second, 9 * time.Second, 16 * time.Second}; !slices.Equal(began, want) {
+			t.Errorf("asked at %v, want %v", began, want)
+		}
+	})
+}
+
+// The fetch waits for a host whose robots.txt fails, and puts its pages off if that does not
+// help. No other host waits.
+func TestRobotsRetries(t *testing.T) {
+	for _, c := range []struct {
+		retries int
+		wait    time.Duration
+		heals   time.Duration // when
+		asks    []time.Duration
+		visits  int
+		took    time.Duration
+	}{
+		{0, 0, time.Minute, []time.Duration{0}, 0, 25 * time.Second},
+		{3, 0, 4 * time.Minute, []time.Duration{0, 5 * time.Minute}, 3, 5*time.Minute + 20*time.Second},
+		{1, 0, 8 * time.Minute, []time.Duration{0, 5 * time.Minute}, 0, 5*time.Minute + 10*time.Second},
+		{2, 0, 8 * time.Minute, []time.Duration{0, 5 * time.Minute, 10 * time.Minute}, 3, 10*time.Minute + 25*time.Second},
+		{2, 20 * time.Minute, 21 * time.Minute, []time.Duration{0, 20 * time.Minute, 40 * time.Minute}, 3, 40*time.Minute + 25*time.Second},
+		// The cache asks again after a minute, whatever the fetch waits.
+		{4, 20 * time.Second, 30 * time.Second, []time.Duration{0, 65 * time.Second}, 3, 80 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{}
+			urls := append(urlSet("ill.example.test", 3), urlSet(host, 5)...)
+			r := newRig(t, s, urls...)
+			ill := &illRobots{site: s, began: time.Now(), heals: c.heals}
+			r.o.Protocol, r.o.Politeness.RobotsRetries, r.o.Politeness.RobotsWait = ill, c.retries, c.wait
+			r.renew()
+			rep := r.run(seg)
+			took := time.Since(ill.began)
+			if rep.Visits[protocol.Success] != 5+c.visits || rep.Visits[protocol.RobotsFailed] != 3-c.visits || took != c.took {
+				t.Errorf("%+v: %v after %v", c, rep.Visits, took)
+			}
+			same := len(ill.asks) == len(c.asks)
+			for i := 0; same && i < len(c.asks); i++ {
+				// Each look takes a turn of the host, and so a pause.
+				same = ill.asks[i] >= c.asks[i] && ill.asks[i] <= c.asks[i]+20*time.Second
+			}
+			if !same {
+				t.Errorf("%+v: asked at %v", c, ill.asks)
+			}
+			if last := s.of(host + "/4")[0].begin.Sub(ill.began); last != 25*time.Second {
+				t.Errorf("%+v: the last page of another host came after %v", c, last)
+			}
+		})
+	}
+}
+
+// illRobots is a site with one host whose robots.txt is unavailable at first.
+type illRobots struct {
+	*site
+	began time.Time
+	heals time.Duration
+	asks  []time.Duration
+}
+
+func (i *illRobots) Fetch(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+	if r.URL == "http://ill.example.test/robots.txt" {
+		since := time.Since(i.began)
+		i.asks = append(i.asks, since)
+		if since < i.heals {
+			return code(protocol.Failed), nil
+		}
+	}
+	return i.site.Fetch(ctx, r)
 }

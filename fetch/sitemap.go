@@ -127,7 +127,7 @@ type origins struct {
 	seen map[string]struct{}
 }
 
-// first reports whether an origin is new.
+// addNew reports whether an origin is new.
 func (l *origins) addNew(origin string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +141,7 @@ func (l *origins) addNew(origin string) bool {
 	return true
 }
 
-// found adds the sitemaps listed in robots.txt to the result of a turn. Without
+// addRobotsSitemaps adds the sitemaps listed in robots.txt to the result of a turn. Without
 // a parser that is left to the parse stage.
 func (l *loop) addRobotsSitemaps(r *result, rules *robots.Rules) {
 	if l.o.Parser != nil {
@@ -161,7 +161,7 @@ func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitRe
 	return err
 }
 
-// discover adds the sitemaps listed in robots.txt to the links of a visit, once
+// addSitemapLinks adds the sitemaps listed in robots.txt to the links of a visit, once
 // per origin. Which visit that is makes no difference: the links say who lists
 // them.
 func (r reader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rules) {
@@ -237,7 +237,7 @@ func (r reader) sitemapRules() *urlfilter.Rules {
 	return &some
 }
 
-// target returns where a redirect leads, nil if it is not followed: its only
+// redirectLink returns where a redirect leads, nil if it is not followed: its only
 // link, apart from sitemaps listed in robots.txt.
 func redirectLink(p *segment.Parse) *segment.Link {
 	if len(p.Links) == 0 {
@@ -249,7 +249,7 @@ func redirectLink(p *segment.Parse) *segment.Link {
 	return &p.Links[0]
 }
 
-// ofSitemap reports whether a link is not on the page but from a sitemap.
+// isFromSitemap reports whether a link is not on the page but from a sitemap.
 func isFromSitemap(l *segment.Link) bool {
 	if l.Meta == (crawldb.Meta{}) {
 		return false
@@ -259,7 +259,7 @@ func isFromSitemap(l *segment.Link) bool {
 	return mark || hint
 }
 
-// expects reports whether a record should be read as a sitemap.
+// sitemapMark reports whether a record should be read as a sitemap.
 func sitemapMark(d *crawldb.Datum) (crawldb.Sitemap, bool) { return crawldb.SitemapOf(d.Meta) }
 
 // readSitemap reads the content of a record marked as a sitemap. It returns
@@ -333,7 +333,7 @@ func mayBeFeed(mediaType string) bool {
 	return false
 }
 
-// reading is a sitemap or feed being read.
+// sitemapReading is a sitemap or feed being read.
 type sitemapReading struct {
 	r      reader
 	url    string
@@ -498,7 +498,7 @@ func (s *sitemapReading) name(children []string) {
 	s.report.Sitemaps = len(children)
 }
 
-// heavy is the memory that a visit holds besides content and text.
+// linkBytes is the memory that a visit holds besides content and text.
 func (v *visitResult) linkBytes() int {
 	n := 0
 	if v.parse != nil && len(v.parse.Links) > 1000 {
@@ -509,7 +509,7 @@ func (v *visitResult) linkBytes() int {
 	return n
 }
 
-// request makes the request for an item.
+// newRequest makes the request for an item.
 func (l *loop) newRequest(it *crawldb.Datum) protocol.Request {
 	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.Limits.MaxBytes}
 	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could refer to
@@ -527,7 +527,7 @@ func (l *loop) newRequest(it *crawldb.Datum) protocol.Request {
 	return req
 }
 
-// enter takes a place for visits that hold a sitemap in memory, if the item is one;
+// acquireSitemap takes a place for visits that hold a sitemap in memory, if the item is one;
 // false if all are taken. leave gives it back.
 func (l *loop) acquireSitemap(it *crawldb.Datum) (leave func(), ok bool) {
 	if _, marked := sitemapMark(it); !marked {
@@ -541,7 +541,7 @@ func (l *loop) acquireSitemap(it *crawldb.Datum) (leave func(), ok bool) {
 	}
 }
 
-// placeWait is how long a sitemap waits before it tries again to get a place;
+// sitemapWait is how long a sitemap waits before it tries again to get a place;
 // it doubles after each eight tries, up to six times, while its host has
 // nothing else.
 const sitemapWait = 100 * time.Millisecond

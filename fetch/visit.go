@@ -6,9 +6,12 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/segment"
 )
 
 // work takes a turn with one host: it visits a page, or requests robots.txt, or
@@ -73,7 +76,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	return r
 }
 
-// obey looks up what robots.txt says about a page, and reports whether the page may
+// checkRobots looks up what robots.txt says about a page, and reports whether the page may
 // be requested in this turn. If not, it records what happens instead; the turn may
 // have been used for the file. The rules are nil if they are unknown or not needed.
 func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
@@ -112,7 +115,7 @@ func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules,
 	return rules, false
 }
 
-// unasked is the outcome of a visit that is not made.
+// notVisited is the outcome of a visit that is not made.
 func (l *loop) notVisited(j job, code protocol.Code, reason string) *visitResult {
 	v := l.outcomeOnly(j.it, code, reason)
 	if l.o.Parser != nil {
@@ -127,7 +130,7 @@ func (l *loop) outcomeOnly(it item, code protocol.Code, reason string) *visitRes
 	return v
 }
 
-// fetch calls the protocol, and turns its panic into a failed visit.
+// requestPage calls the protocol, and turns its panic into a failed visit.
 func (l *loop) requestPage(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -144,7 +147,7 @@ func (l *loop) requestPage(ctx context.Context, req protocol.Request) (resp prot
 	return resp, err
 }
 
-// visited turns a response into what the segment keeps.
+// resultOf turns a response into what the segment keeps.
 func (l *loop) resultOf(ctx context.Context, j job, resp protocol.Response) *visitResult {
 	c := resp.Content
 	c.URL, c.Time = j.it.URL, l.o.Now()
@@ -164,4 +167,61 @@ func (l *loop) resultOf(ctx context.Context, j job, resp protocol.Response) *vis
 		v.content = &c
 	}
 	return v
+}
+
+// visitResult is everything kept of one visit; parts that a page does not have are
+// nil.
+type visitResult struct {
+	visit   segment.Visit
+	content *page.Content
+	text    *segment.Text
+	data    *segment.Data
+	parse   *segment.Parse
+	// list is the fetch list the page was on, hop how it came to be visited;
+	// hop is nil if it was on the list.
+	list int
+	hop  *hop
+	// target is where the page leads: one of the links; nil if nowhere.
+	target *segment.Link
+	// Counts for the report.
+	rejected, cut int
+	cause         cause
+	sitemap       *SitemapReport
+	redirects     Redirects
+}
+
+// item is a URL to visit: its record as it was when selected, and what the
+// fetch list says about it.
+type item struct {
+	crawldb.Datum
+	list  int
+	delay time.Duration
+	// unlisted says that the page is not on the list.
+	unlisted bool
+	// rules are set if the last turn was used for robots.txt: they apply to the
+	// next turn, even if the pause in between is longer than a robots.txt is
+	// valid.
+	rules *robots.Rules
+	// hop is set for the target of a redirect.
+	hop *hop
+	// robots is set for a robots.txt that has moved to the host; there is no
+	// record then.
+	robots *robotsHop
+}
+
+// keep keeps a visit, and follows the links of the page.
+func (l *loop) keep(r *result) {
+	if r.it.unlisted {
+		if r.out.visit.Outcome.Code.Deferred() {
+			if r.it.hop != nil {
+				l.report.Redirects.Waiting++
+			}
+			return
+		}
+		l.report.Followed++
+	}
+	l.finish(r.out)
+	if l.follower.depth > 0 {
+		l.follower.addPage(r.it.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.it.URL}, list: r.it.list, delay: r.it.delay})
+	}
 }

@@ -61,29 +61,29 @@ func (it *item) visit() segment.Visit {
 	return v
 }
 
-// led says where a page leads.
+// redirectTarget says where a page leads.
 type redirectTarget struct {
 	segment.Link
-	list int
-	fromRedirect  bool // the page was itself the target of a redirect
+	list         int
+	fromRedirect bool // the page was itself the target of a redirect
 }
 
 // hops follow redirects.
 type hops struct {
-	targets    map[string]redirectTarget    // where visited pages lead
-	via   map[string]string // for each target already handled, the first by key of the pages that led there
-	current   []string          // the targets being visited now,
-	level int               // after this many redirects in a row
+	targets map[string]redirectTarget // where visited pages lead
+	via     map[string]string         // for each target already handled, the first by key of the pages that led there
+	current []string                  // the targets being visited now,
+	level   int                       // after this many redirects in a row
 }
 
-// met records where a visit leads.
+// record records where a visit leads.
 func (h *hops) record(v *visitResult) {
 	if h != nil && v.target != nil {
 		h.targets[v.visit.URL] = redirectTarget{*v.target, v.list, v.visit.Via != ""}
 	}
 }
 
-// nextHops queues the targets of visited pages, and reports whether there are any.
+// queueRedirects queues the targets of visited pages, and reports whether there are any.
 func (l *loop) queueRedirects(ctx context.Context) (more bool, err error) {
 	h := l.hops
 	for h != nil && l.limits.left == nil && h.level < l.o.Following.MaxRedirects && len(h.targets) > 0 && !more {
@@ -125,7 +125,7 @@ func (l *loop) queueRedirects(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// gather returns the links by which some pages lead to others that have to be
+// redirectsToFollow returns the links by which some pages lead to others that have to be
 // visited because of that: not those visited anyway, or already.
 func (l *loop) redirectsToFollow(ctx context.Context, from []string) (map[string][]scoring.Link, error) {
 	h := l.hops
@@ -164,7 +164,7 @@ func (h *hops) chain(url string) (urls []string) {
 	return urls
 }
 
-// within reports whether a redirect stays on the list of its page. If lists are
+// staysOnList reports whether a redirect stays on the list of its page. If lists are
 // fetched separately, another fetch may be visiting the target otherwise.
 func (l *loop) staysOnList(from, to string) bool {
 	if l.lists == nil {
@@ -179,7 +179,7 @@ func (l *loop) staysOnList(from, to string) bool {
 
 func compareKeys(a, b string) int { return cmp.Compare(crawldb.Key(a), crawldb.Key(b)) }
 
-// heir returns the record of a page that has only what redirects give it: what
+// targetRecord returns the record of a page that has only what redirects give it: what
 // an update would make of that. It orders the links as an update does.
 func (o *Options) targetRecord(url string, links []scoring.Link) crawldb.Datum {
 	slices.SortFunc(links, func(a, b scoring.Link) int {
@@ -200,11 +200,11 @@ func (o *Options) targetRecord(url string, links []scoring.Link) crawldb.Datum {
 	return d
 }
 
-// heirs collect, in a segment that is being parsed, what its pages give to the
+// targetLinks collect, in a segment that is being parsed, what its pages give to the
 // targets of redirects. The pages are read in the order of their visits, in
 // which those nearer to the list come first.
 type targetLinks struct {
-	hops map[string]int // of each page that is not on the list
+	hops  map[string]int // of each page that is not on the list
 	links map[string][]scoring.Link
 }
 
@@ -221,7 +221,7 @@ func readTargetLinks(ctx context.Context, s segment.Store, name string) (h targe
 	return h, nil
 }
 
-// recall records what the first blocks give, which were read before.
+// addEarlier records what the first blocks give, which were read before.
 func (h *targetLinks) addEarlier(ctx context.Context, s segment.Store, name string, blocks int) error {
 	if blocks == 0 || len(h.hops) == 0 {
 		return nil
@@ -249,7 +249,7 @@ func (h *targetLinks) addEarlier(ctx context.Context, s segment.Store, name stri
 	return nil
 }
 
-// met records what a visit gives to its target.
+// add records what a visit gives to its target.
 func (h *targetLinks) add(v *segment.Visit, p *segment.Parse) {
 	if p == nil || !v.Outcome.Code.Redirect() {
 		return
@@ -259,7 +259,7 @@ func (h *targetLinks) add(v *segment.Visit, p *segment.Parse) {
 	}
 }
 
-// follow accepts the target of a redirect and records what is needed about it.
+// followRedirect accepts the target of a redirect and records what is needed about it.
 func (r reader) followRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
 	l, ok := r.acceptRedirect(v, from, location)
 	var notes []string
@@ -298,7 +298,7 @@ func hasScheme(url, scheme string) bool {
 	return len(url) >= len(scheme) && strings.EqualFold(url[:len(scheme)], scheme)
 }
 
-// leadsTo records that a page leads to one of its links.
+// setTarget records that a page leads to one of its links.
 func (v *visitResult) setTarget(target string) {
 	for i := range v.parse.Links {
 		if v.parse.Links[i].URL == target {
@@ -308,7 +308,7 @@ func (v *visitResult) setTarget(target string) {
 	}
 }
 
-// recall records where the visits of an earlier run lead.
+// recallRedirects records where the visits of an earlier run lead.
 func (l *loop) recallRedirects(ctx context.Context, named func(string) string, list int, parsed bool) error {
 	parses, stop := iter.Pull2(segment.PartialOf[segment.Parse](ctx, l.segments, l.name, named(segment.ParsePart), 0))
 	defer stop()
@@ -341,7 +341,7 @@ func (l *loop) recallRedirects(ctx context.Context, named func(string) string, l
 	return nil
 }
 
-// leads finds where a redirect leads in a fetch that does not parse, in which
+// findTarget finds where a redirect leads in a fetch that does not parse, in which
 // it gives nothing yet.
 func (r reader) findTarget(v *visitResult) {
 	if !v.visit.Outcome.Code.Redirect() {

@@ -1,12 +1,8 @@
 package fetch_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -85,44 +81,6 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 	}
 }
 
-// PerDay is about how many visits a host gets, and rather too few than too many.
-func TestPerDay(t *testing.T) {
-	const sec = time.Second
-	for _, c := range []struct {
-		threads          int
-		took, delay, min time.Duration
-		robots           string
-		want             time.Duration // from one visit to the next, on average
-	}{
-		{0, sec / 5, 0, 0, "", 5200 * time.Millisecond},
-		{4, sec / 5, 0, 0, "", 5200 * time.Millisecond}, // an answer is there before the second may begin
-		{4, sec / 5, 0, -1, "", sec / 20},
-		{4, 4 * sec, 5 * sec, sec, "", 2 * sec},
-		{20, 2900 * time.Millisecond, 5 * sec, sec, "", sec + 2900*time.Millisecond/3},
-		{4, sec / 5, 5 * sec, -1, "User-agent: *\nCrawl-delay: 10", 10200 * time.Millisecond},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &site{latency: c.took, robots: c.robots}
-			r := newRig(t, s, urlSet(host, 60)...)
-			r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
-			r.o.SpareThreads = -1
-			r.run(seg)
-			h := hostOf(t, r, host)
-			asks := s.of(host)[1:] // robots.txt
-			got := asks[len(asks)-1].begin.Sub(asks[0].begin).Hours() / 24 * r.o.PerDay(&h) / float64(len(asks)-1)
-			if want := 24 * float64(time.Hour) / float64(c.want); math.Abs(r.o.PerDay(&h)/want-1) > 0.02 || got < 0.7 || got > 1.1 {
-				t.Errorf("%+v: %.0f a day, want %.0f, %.2f times what was", c, r.o.PerDay(&h), want, got)
-			}
-		})
-	}
-	o := fetch.Options{Politeness: fetch.Politeness{HostRule: rules(t, "a.example requests=100\nb.example window=22:00-06:00\n* closed").Rule}}
-	for name, want := range map[string]float64{"a.example": 100, "b.example": 86400 / 5.2 / 3, "c.example": 86400 / 5.2} {
-		if got := o.PerDay(&hostdb.Host{Name: name}); math.Abs(got/want-1) > 1e-9 {
-			t.Errorf("%s: %v a day, want %v", name, got, want)
-		}
-	}
-}
-
 // However many share a store, they have the turns of a host together.
 func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,71 +131,6 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 	})
 }
 
-func TestBackoffIsForgotten(t *testing.T) {
-	for _, c := range []struct {
-		forget, away time.Duration
-		want         int // of Backoff after another failure
-	}{
-		{0, 29 * time.Minute, 5},
-		{0, 31 * time.Minute, 1},
-		{time.Minute, 59 * time.Second, 5},
-		{time.Minute, 61 * time.Second, 1},
-		{-1, 90 * 24 * time.Hour, 5},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
-			r := newRig(t, s, urlSet(host, 4)...)
-			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait, r.o.Politeness.ForgetAfter, r.o.Politeness.NoRobots = -1, 3*time.Hour, c.forget, true
-			r.run(seg)
-			h := hostOf(t, r, host)
-			if h.Backoff != 4 || h.NextFetch.Sub(h.LastFetch) != 40*time.Second {
-				t.Fatalf("%+v", h)
-			}
-			time.Sleep(time.Until(h.NextFetch) + c.away)
-			r.list("s2", urlSet(host, 1)...)
-			r.run("s2")
-			if h := hostOf(t, r, host); h.Backoff != c.want {
-				t.Errorf("forgotten after %v, away for %v: Backoff is %d, want %d", c.forget, c.away, h.Backoff, c.want)
-			}
-		})
-	}
-}
-
-// MaxWait is about waits beyond the usual pause, which are logged.
-func TestMaxWait(t *testing.T) {
-	for _, c := range []struct {
-		wait, after time.Duration
-		skipped     int
-		told        string
-	}{
-		{time.Second, 0, 0, ""},
-		{time.Second, 20 * time.Second, 0, ""}, // it is what the host is due anyway
-		{time.Second, 21 * time.Second, 3, "skipped for this round"},
-		{25 * time.Second, 25 * time.Second, 0, "waiting for host"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &site{robots: "User-agent: *\nCrawl-delay: 20"}
-			s.answer = func(string) protocol.Response {
-				r := body("text/html", "x")
-				if len(s.of(host)) == 2 {
-					r.Outcome.RetryAfter = c.after
-				}
-				return r
-			}
-			var log bytes.Buffer
-			r := newRig(t, s, urlSet(host, 4)...)
-			r.o.Politeness.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
-			if rep := r.run(seg); rep.Visits[protocol.Skipped] != c.skipped {
-				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Visits)
-			}
-			told := log.String()
-			if (told == "") != (c.told == "") || !strings.Contains(told, c.told) || strings.Count(told, "\n") > 1 {
-				t.Errorf("%v, %v: the Logger heard %q, want %q", c.wait, c.after, told, c.told)
-			}
-		})
-	}
-}
-
 // A visit that does not end by itself is cut off before others take its turn for
 // abandoned.
 func TestVisitWithoutEnd(t *testing.T) {
@@ -283,163 +176,6 @@ func TestRobotsWithoutEnd(t *testing.T) {
 		}
 		gaps(t, s.of(host))
 	})
-}
-
-// Hosts that answer late or never cost those that do answer nothing, however many
-// they are.
-func TestSlowHostsCostTheOthersNothing(t *testing.T) {
-	const quick, each = 12, 20
-	for _, c := range []struct {
-		slow  int // hosts
-		takes time.Duration
-		first bool // on the list
-	}{{1, 30 * time.Second, true}, {8, 30 * time.Second, true}, {11, 8 * time.Minute, true}, {500, 8 * time.Minute, false}} {
-		var rates [2]float64
-		for run := range rates {
-			synctest.Test(t, func(t *testing.T) {
-				s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
-				var slow, all []string
-				for i := range each {
-					for h := range quick {
-						all = append(all, fmt.Sprintf("http://h%d.example.test/%d", h, i))
-					}
-				}
-				for i := range 4 {
-					for h := range c.slow {
-						u := fmt.Sprintf("http://slow%d.example.test/%d", h, i)
-						slow = append(slow, u)
-						s.slow[u], s.slow[fmt.Sprintf("http://slow%d.example.test/robots.txt", h)] = c.takes, c.takes
-					}
-				}
-				if run == 1 && c.first {
-					all = slices.Concat(slow, all)
-				} else if run == 1 {
-					all = slices.Concat(all, slow)
-				}
-				r := newRig(t, s, all...)
-				r.o.Threads = 8
-				began := time.Now()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				n := 0
-				r.o.OnVisit = func(v segment.Visit, p fetch.Progress) {
-					if p.InFlight > 3*8 {
-						t.Errorf("%d visits at once", p.InFlight)
-					}
-					if strings.Contains(v.URL, "//h") {
-						if n++; n == quick*each {
-							rates[run] = float64(n) / time.Since(began).Seconds()
-							cancel()
-						}
-					}
-				}
-				fetch.Run(ctx, r.db.Segments(), seg, r.o)
-			})
-		}
-		// Hosts that come after many unknown slow ones wait for these.
-		if rates[1] < 0.9*rates[0] {
-			t.Errorf("%d hosts that take %v: %.2f pages a second, and %.2f without them", c.slow, c.takes, rates[1], rates[0])
-		}
-	}
-}
-
-// Once a host is known to be quick there are always workers for it.
-func TestQuickHostsHaveWorkersOfTheirOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
-		urls := urlSet(host, 40)
-		for h := range 300 {
-			for _, u := range urlSet(fmt.Sprintf("slow%d.example.test", h), 3) {
-				urls = append(urls, u)
-				s.slow[u] = 9 * time.Minute
-			}
-		}
-		r := newRig(t, s, urls...)
-		r.o.Threads = 4
-		r.run(seg)
-		for i, gap := range gaps(t, s.of(host)) {
-			if gap != 5*time.Second && i > 0 { // three hundred robots.txt come first
-				t.Errorf("pause %d is %v", i, gap)
-			}
-		}
-	})
-}
-
-func TestSlowHostIsRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &site{latency: 20 * time.Second}
-		r := newRig(t, s, urlSet(host, 3)...)
-		r.run(seg)
-		if h := hostOf(t, r, host); h.Elapsed != 4*time.Second {
-			t.Errorf("%v", h.Elapsed)
-		}
-		s.latency = 0
-		r.list("s2", urlSet(host, 8)...)
-		r.run("s2")
-		if h := hostOf(t, r, host); h.Elapsed > time.Second || h.Elapsed == 0 {
-			t.Errorf("%v", h.Elapsed)
-		}
-	})
-}
-
-// A host that has the head of the list does not keep later hosts waiting, and nothing is lost
-// or visited twice.
-func TestListThatIsNotMixed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		urls := urlSet("big.example.test", 3000)
-		const others = 150
-		for h := range others {
-			urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 30)...)
-		}
-		s := &site{}
-		r := newRig(t, s, urls...)
-		r.o.Limits.QueueDepth, r.o.Threads, r.o.Politeness.NoRobots = 40, 50, true // 2,000 in memory
-		r.o.Politeness.Delay = time.Second
-		waits := 0
-		r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { waits = max(waits, p.Listed-p.Done) }
-		began := time.Now()
-		rep := r.run(seg)
-		if rep.Listed != len(urls) || rep.Visits[protocol.Success] != len(urls) || len(s.of("")) != len(urls) {
-			t.Errorf("%d requests, %+v", len(s.of("")), rep)
-		}
-		last := s.of("//h")
-		if took := last[len(last)-1].end.Sub(began); took > 5*time.Minute {
-			t.Errorf("the others took %v", took)
-		}
-		if took := time.Since(began); took > 3001*time.Second {
-			t.Errorf("it took %v", took)
-		}
-	})
-}
-
-// What was passed over is given up with its host, and counted when a limit is hit.
-func TestPassedOver(t *testing.T) {
-	for _, limited := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			urls := urlSet("big.example.test", 3000)
-			for h := range 100 {
-				urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 3)...)
-			}
-			s := &site{answer: func(u string) protocol.Response {
-				if strings.Contains(u, "big") {
-					return code(protocol.Failed)
-				}
-				return body("text/html", "x")
-			}}
-			r := newRig(t, s, urls...)
-			r.o.Limits.QueueDepth, r.o.Threads = 10, 40
-			if limited {
-				r.o.Limits.TimeLimit = 8 * time.Second
-			}
-			rep := r.run(seg)
-			if n := rep.Visited() + rep.TimedOut; rep.Listed != len(urls) || n != len(urls) || limited != (rep.TimedOut > 0) {
-				t.Errorf("%d of %d, %+v", n, len(urls), rep)
-			}
-			if n := len(s.of("big.example.test/")); !limited && n != 6 {
-				t.Errorf("%d requests to the host that fails", n)
-			}
-		})
-	}
 }
 
 // queued is a host db in which updates wait for each other, and which others write, too.
@@ -601,4 +337,168 @@ func TestTurnGivenBackAfterMidnight(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A host db that was written under a clock a year ahead keeps no host from being visited,
+// and pauses are kept.
+func TestClockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, "http://"+host+"/1", "http://"+host+"/2")
+		ahead := time.Now().AddDate(1, 0, 0)
+		err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
+			return &hostdb.Host{Name: host, LastFetch: ahead, NextFetch: ahead.Add(7 * time.Second)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		r.run(seg)
+		visits := s.of(host)
+		if len(visits) != 3 || visits[0].begin.Sub(began) != 7*time.Second {
+			t.Fatalf("%v", visits)
+		}
+		for _, gap := range gaps(t, visits) {
+			if gap < 5*time.Second {
+				t.Errorf("pause of %v", gap)
+			}
+		}
+	})
+}
+
+// jumping is a site during whose first answer the clock is set back by a year: what
+// was written of the host before is then of the future.
+type jumping struct {
+	*site
+	r    *rig
+	once sync.Once
+}
+
+func (j *jumping) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	resp, err := j.site.Fetch(ctx, req)
+	j.once.Do(func() { err = errors.Join(err, j.r.ahead(host)) })
+	return resp, err
+}
+
+// ahead puts the record of a host a year into the future.
+func (r *rig) ahead(name string) error {
+	return r.db.Hosts().Update(context.Background(), name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		h := *old
+		h.NextFetch = h.NextFetch.AddDate(1, 0, 0)
+		h.Busy = slices.Clone(h.Busy)
+		for i := range h.Busy {
+			h.Busy[i] = h.Busy[i].AddDate(1, 0, 0)
+		}
+		return &h, nil
+	})
+}
+
+// A clock that is set back during a request, or after a process that made one has died, keeps
+// nobody from the host.
+func TestClockThatIsSetBack(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{latency: time.Second}
+			r := newRig(t, s, urlSet(host, 5)...)
+			r.o.Protocol, r.o.Politeness.ThreadsPerHost = &jumping{site: s, r: r}, threads
+			r.renew()
+			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
+				t.Errorf("%d threads: %v", threads, rep.Visits)
+			}
+			polite(t, s, hostdb.ByHost, five)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{latency: time.Second}
+			r := newRig(t, s, urlSet(host, 5)...)
+			r.o.Politeness.ThreadsPerHost = threads
+			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
+				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.MaxGrant)}}, nil
+			})
+			if err := errors.Join(err, r.ahead(host)); err != nil {
+				t.Fatal(err)
+			}
+			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
+				t.Errorf("%d threads: %v", threads, rep.Visits)
+			}
+		})
+	}
+}
+
+func TestTwoRunsAreOnePoliteClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: 700 * time.Millisecond}
+		r := newRig(t, s, urlSet(host, 6)...)
+		r.list("s2", "http://"+host+"/a", "http://"+host+"/b", "http://"+host+"/c")
+		r.o.Politeness.Delay = 2 * time.Second
+		var wg sync.WaitGroup
+		for _, name := range []string{seg, "s2"} {
+			wg.Go(func() { r.run(name) })
+		}
+		wg.Wait()
+		asks := s.of(host)
+		for _, gap := range gaps(t, asks) {
+			if gap < 2*time.Second {
+				t.Errorf("pause of %v", gap)
+			}
+		}
+		if n := len(asks) - len(s.of("robots.txt")); n != 9 {
+			t.Errorf("%d pages", n)
+		}
+		if took := asks[len(asks)-1].end.Sub(asks[0].begin); took > time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if h := hostOf(t, r, host); len(h.Busy) > 0 || h.Stats.Fetched != 9 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+func TestByDomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: 300 * time.Millisecond}
+		urls := slices.Concat(urlSet("a.shop.com", 3), urlSet("b.shop.com", 3), urlSet("c.shop.co.uk", 3))
+		r := newRig(t, s, urls...)
+		r.o.Politeness.By = hostdb.ByDomain
+		r.run(seg)
+		for _, domain := range []string{"shop.com", "shop.co.uk"} {
+			asks := s.of(domain)
+			if want := map[string]int{"shop.com": 8, "shop.co.uk": 4}[domain]; len(asks) != want {
+				t.Errorf("%s: %d requests, want %d", domain, len(asks), want)
+			}
+			for _, gap := range gaps(t, asks) {
+				if gap != 5*time.Second {
+					t.Errorf("%s: pause of %v", domain, gap)
+				}
+			}
+		}
+	})
+}
+
+func TestRefusedIsNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{answer: func(string) protocol.Response { return code(protocol.Refused) }}
+		r := newRig(t, s, urlSet(host, 50)...)
+		began := time.Now()
+		rep := r.run(seg)
+		if rep.Visits[protocol.Refused] != 50 || time.Since(began) > 10*time.Second {
+			t.Errorf("%v in %v", rep.Visits, time.Since(began))
+		}
+		if h := hostOf(t, r, host); h.Stats.Gone != 0 {
+			t.Errorf("%+v", h.Stats)
+		}
+	})
+}
+
+func TestHostlessPagesNeedNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{}
+		r := newRig(t, s, "file:///a", "file:///b", "file:///c")
+		began := time.Now()
+		if rep := r.run(seg); rep.Visits[protocol.Success] != 3 || time.Since(began) > 0 {
+			t.Errorf("%v in %v", rep.Visits, time.Since(began))
+		}
+		for h := range r.db.Hosts().Scan(t.Context()) {
+			t.Errorf("a record was made: %+v", h.Name)
+		}
+	})
 }

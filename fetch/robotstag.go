@@ -19,7 +19,7 @@ const (
 	tagValue = "noindex"
 )
 
-// tagged reports whether a page that was not modified has to be requested again, without
+// tagChanged reports whether a page that was not modified has to be requested again, without
 // validators, and prepares its record for that.
 func (l *loop) tagChanged(d *crawldb.Datum, req protocol.Request, resp *protocol.Response) bool {
 	if resp.Outcome.Code != protocol.NotModified || req.ETag+req.LastModified == "" || l.o.Parser == nil || l.o.NutchCompat {
@@ -45,7 +45,7 @@ func (r reader) recordTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content)
 	}
 }
 
-// keptOut reports whether the header of an answer forbids indexing.
+// noIndex reports whether the header of an answer forbids indexing.
 func (o *Options) noIndex(c *page.Content) bool {
 	return c.Robots != "" && !robots.ParseHeader([]string{c.Robots}).Indexable(o.Now())
 }

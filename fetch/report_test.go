@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
 )
 
 func TestReportSaysWhy(t *testing.T) {
@@ -61,4 +63,22 @@ func (s slowRobots) Fetch(ctx context.Context, r protocol.Request) (protocol.Res
 		return body("text/plain", "User-agent: *\nCrawl-delay: 600"), nil
 	}
 	return s.site.Fetch(ctx, r)
+}
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, richSite(), richURLs()...)
+		done, bytes := 0, int64(0)
+		r.o.OnVisit = func(v segment.Visit, p fetch.Progress) {
+			done++
+			bytes += v.Bytes
+			if p.Done != done || p.Listed != len(richURLs()) || p.InFlight < 0 || p.Hosts > 2 {
+				t.Errorf("%+v after %d visits", p, done)
+			}
+		}
+		rep := r.run(seg)
+		if done != rep.Visited() || done != rep.Listed || bytes != rep.Bytes || bytes == 0 {
+			t.Errorf("told of %d visits and %d bytes: %+v", done, bytes, rep)
+		}
+	})
 }

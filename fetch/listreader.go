@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// few is the maximum length of a host's queue once half of the room in
+	// shortQueue is the maximum length of a host's queue once half of the room in
 	// memory is taken.
 	shortQueue = 16
 	// feedBlocks is how many blocks of the list are read in one step of the loop.
 	feedBlocks = 4
 )
 
-// feed reads the fetch list, as far as there is room for it in memory.
+// listReader reads the fetch list, as far as there is room for it in memory.
 //
 // A list need not be well mixed. So that a host at its head does not keep the
 // others waiting, the second half of the room is for hosts whose queues are
@@ -96,7 +96,7 @@ func (f *listReader) passOver(record int) {
 // over reports whether all of the list was taken.
 func (f *listReader) over() bool { return f.done && f.left == 0 }
 
-// feed reads the list until enough is queued to keep the workers busy. Once a
+// readList reads the list until enough is queued to keep the workers busy. Once a
 // limit is hit it only counts what is left. It returns when to continue, zero
 // if not before a visit is over.
 func (l *loop) readList() (again time.Time, err error) {
@@ -147,7 +147,7 @@ func (l *loop) readList() (again time.Time, err error) {
 	return time.Time{}, nil
 }
 
-// meet counts an item that is read for the first time, and reports whether it is to be
+// firstRead counts an item that is read for the first time, and reports whether it is to be
 // visited.
 func (l *loop) firstRead(it item) bool {
 	if l.lists != nil && !l.lists.requested[it.list] {
@@ -168,7 +168,7 @@ func (l *loop) firstRead(it item) bool {
 	return l.acceptListed(it, seen)
 }
 
-// queue puts an item into its queue, or leaves it to a later pass if the queue
+// queueListed puts an item into its queue, or leaves it to a later pass if the queue
 // is too long.
 func (l *loop) queueListed(record int, it item, depth int) {
 	f, name := l.reader, l.queueOf(it.URL)
@@ -204,17 +204,3 @@ func (f *listReader) abandon() int {
 	}
 	return n
 }
-
-// bits is a set of small numbers.
-type bits []uint64
-
-func (b bits) has(i int) bool { return i/64 < len(b) && b[i/64]&(1<<(i%64)) != 0 }
-
-func (b *bits) set(i int) {
-	for i/64 >= len(*b) {
-		*b = append(*b, 0)
-	}
-	(*b)[i/64] |= 1 << (i % 64)
-}
-
-func (b bits) clear(i int) { b[i/64] &^= 1 << (i % 64) }

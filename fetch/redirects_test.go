@@ -439,3 +439,30 @@ func TestRedirectsAreFolded(t *testing.T) {
 		})
 	}
 }
+
+func TestRedirectTargets(t *testing.T) {
+	for _, c := range []struct {
+		name, to    string
+		o           fetch.Options
+		ours, nutch string
+	}{
+		{"anywhere", "http://c.com/", fetch.Options{}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
+		{"outside", "http://c.com/", fetch.Options{Links: fetch.Links{IgnoreExternal: true}}, "rejected 1 cut 0", "rejected 1 cut 0"},
+		{"outside, redirects apart", "http://c.com/", fetch.Options{Links: fetch.Links{IgnoreExternal: true}, Following: fetch.Following{ExemptRedirects: true}}, "http://c.com/=1 rejected 0 cut 0", "http://c.com/=1 (x) rejected 0 cut 0"},
+		{"outside, exempt", "http://c.com/", fetch.Options{Links: fetch.Links{IgnoreExternal: true, Exempt: func(_, _ string) bool { return true }}}, "http://c.com/=1 rejected 0 cut 0", "rejected 1 cut 0"},
+		{"within", "http://www.a.com/x", fetch.Options{Links: fetch.Links{IgnoreInternal: true}}, "rejected 1 cut 0", "rejected 1 cut 0"},
+		{"within the domain", "http://b.a.com/x", fetch.Options{Links: fetch.Links{IgnoreInternal: true, By: hostdb.ByDomain}}, "rejected 1 cut 0", "http://b.a.com/x=1 (x) rejected 0 cut 0"},
+		{"too long", "http://c.com/123", fetch.Options{Links: fetch.Links{MaxLength: 15}}, "rejected 1 cut 0", "rejected 1 cut 0"},
+		{"switches are for outlinks", "http://C.com/no", fetch.Options{Links: fetch.Links{NoFilter: true, NoNormalize: true}, Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{lowercase{}}}}, "http://c.com/no=1 rejected 0 cut 0", "http://c.com/no=1 (x) rejected 0 cut 0"},
+	} {
+		for _, compat := range []bool{false, true} {
+			resp := code(protocol.MovedPerm)
+			resp.Outcome.Location = c.to
+			want := map[bool]string{false: c.ours, true: c.nutch}[compat]
+			c.o.NutchCompat = compat
+			if got := accepted(t, c.o, false, resp); got != want {
+				t.Errorf("%s, compat %v:\ngot  %s\nwant %s", c.name, compat, got, want)
+			}
+		}
+	}
+}

@@ -34,7 +34,7 @@ func (l *loop) queueOf(url string) string {
 	return name
 }
 
-// nameless reports whether a queue is that of a host whose address has to be
+// needsLookup reports whether a queue is that of a host whose address has to be
 // looked up.
 func (l *loop) needsLookup(queue string) bool {
 	if l.o.Politeness.By != hostdb.ByIP || queue == "" {
@@ -86,7 +86,7 @@ func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]ne
 	return slices.Clone(addrs), err
 }
 
-// resolved moves everything that waits for a host to its queue, now that its
+// moveResolved moves everything that waits for a host to its queue, now that its
 // address is known, or that there is none.
 func (l *loop) moveResolved(r *result) {
 	h := r.h

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lanes decides which visits may begin, so that slow hosts cost the others
+// threadShares decides which visits may begin, so that slow hosts cost the others
 // nothing.
 //
 // At most threads visits may be under way. A visit that has lasted long, or
@@ -18,17 +18,17 @@ import (
 // as many spare ones.
 type threadShares struct {
 	threads, spare int
-	// long is the duration from which a visit counts as long.
+	// slowAfter is the duration from which a visit counts as long.
 	slowAfter time.Duration
-	// under counts the visits under way by what was known about their hosts
+	// running counts the visits under way by what was known about their hosts
 	// when they began; fresh counts those of them that are among threads.
 	running [paces]int
-	fresh int
-	// young are the fresh visits, oldest first.
+	fresh   int
+	// freshVisits are the fresh visits, oldest first.
 	freshVisits list.List
 }
 
-// A flight is a visit under way.
+// A runningVisit is a visit under way.
 type runningVisit struct {
 	began time.Time
 	pace  pace
@@ -52,7 +52,7 @@ func (s *threadShares) end(f *runningVisit) {
 	s.unfresh(f)
 }
 
-// flying counts the visits under way.
+// inFlight counts the visits under way.
 func (s *threadShares) inFlight() (n int) {
 	for _, u := range s.running {
 		n += u
@@ -68,7 +68,7 @@ func (s *threadShares) unfresh(f *runningVisit) {
 	}
 }
 
-// age finds visits that have become long, and returns when to check again; zero
+// ageOut finds visits that have become long, and returns when to check again; zero
 // if there is no need to.
 func (s *threadShares) ageOut(now time.Time) time.Time {
 	if s.spare == 0 {
@@ -84,7 +84,7 @@ func (s *threadShares) ageOut(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// open returns the paces of hosts that may be visited now.
+// openPaces returns the paces of hosts that may be visited now.
 func (s *threadShares) openPaces() (w [paces]bool) {
 	room := s.fresh < s.threads
 	n := s.running[slow]

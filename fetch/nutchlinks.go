@@ -4,6 +4,9 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"net/url"
+	"strings"
+
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/nutchvisit"
@@ -11,72 +14,74 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// accept applies the rules of the crawl to a target, and counts what they
-// reject.
-func (r reader) accept(v *visitResult, scope urlfilter.Scope, from, target string) (string, bool) {
-	if r.tooLong(len(target)) {
-		v.rejected++
-		return "", false
+// representativeKey is where Nutch keeps the URL that represents a page to
+// which others redirect.
+const representativeKey = "_repr_"
+
+// nutchTargetMeta returns the initial Meta of a redirect's target in Nutch: a
+// copy of what the record of the page has after the visit.
+func nutchTargetMeta(v *visitResult, from *crawldb.Datum, target string, temporary bool) crawldb.Meta {
+	m := from.Meta
+	nutchvisit.Note(&m, &v.visit, true)
+	src, ok := from.Meta.Get(representativeKey)
+	if !ok {
+		src = from.URL
 	}
-	target, ok := r.rules(scope, target)
-	ignored := scope == urlfilter.Outlink || !r.o.Following.ExemptRedirects
-	if !ok || target == "" || ignored && r.ignored(from, target) {
-		v.rejected++
-		return "", false
-	}
-	return target, true
+	m.Set(representativeKey, representative(src, target, temporary))
+	return m
 }
 
-func (r reader) tooLong(n int) bool {
-	limit := r.o.Links.MaxLength
-	if limit == 0 {
-		limit = urlfilter.DefaultMaxLength
+// representative returns which end of a redirect represents both. (Nutch:
+// URLUtil.chooseRepr.)
+func representative(src, dst string, temporary bool) string {
+	s, err := url.Parse(src)
+	if err != nil {
+		return dst
 	}
-	return limit > 0 && n > limit
+	d, err := url.Parse(dst)
+	if err != nil || hostdb.ByDomain.NutchKey(src) != hostdb.ByDomain.NutchKey(dst) {
+		return dst
+	}
+	sFile, dFile := file(s), file(d)
+	sRoot, dRoot := sFile == "" || sFile == "/", dFile == "" || dFile == "/"
+	better := false // dst is
+	switch {
+	case !temporary:
+		better = !sRoot
+	case sRoot != dRoot:
+		better = dRoot
+	case !sRoot && s.Hostname() == d.Hostname():
+		better = pieces(dFile, "/") < pieces(sFile, "/") ||
+			pieces(dFile, "/") == pieces(sFile, "/") && len(dFile) < len(sFile)
+	default:
+		better = pieces(d.Hostname(), ".") < pieces(s.Hostname(), ".")
+	}
+	if better {
+		return dst
+	}
+	return src
 }
 
-// rules normalizes and filters a target.
-func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
-	if r.o.Rules == nil {
-		return target, true
+// file is the path and the query of a URL.
+func file(u *url.URL) string {
+	f := u.EscapedPath()
+	if u.RawQuery != "" || u.ForceQuery {
+		f += "?" + u.RawQuery
 	}
-	rules := r.o.Rules
-	if scope == urlfilter.Outlink && (r.o.Links.NoNormalize || r.o.Links.NoFilter) {
-		some := *rules
-		if r.o.Links.NoNormalize {
-			some.Normalizers = nil
-		}
-		if r.o.Links.NoFilter {
-			some.Filters = nil
-		}
-		rules = &some
-	}
-	target, err := rules.Apply(scope, target)
-	return target, err == nil
+	return f
 }
 
-// ignored reports whether a link is left out because of where it leads.
-func (r reader) ignored(from, target string) bool {
-	if !r.o.Links.IgnoreExternal && !r.o.Links.IgnoreInternal {
-		return false
+// pieces counts the results of Java's String.split, which drops empty strings
+// at the end.
+func pieces(s, sep string) int {
+	if s == "" {
+		return 1
 	}
-	if r.o.Links.By.Key(from) == r.o.Links.By.Key(target) {
-		return r.o.Links.IgnoreInternal
+	s = strings.TrimRight(s, sep)
+	if s == "" {
+		return 0
 	}
-	return r.o.Links.IgnoreExternal && (r.o.Links.Exempt == nil || !r.o.Links.Exempt(from, target))
-}
-
-// redirect accepts the target of a redirect.
-func (r reader) acceptRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
-	l := scoring.Link{From: from.URL}
-	var ok bool
-	if r.o.NutchCompat {
-		l.URL, ok = r.nutchRedirect(v, from.URL, location)
-		l.Meta = nutchTargetMeta(v, from, l.URL, nutchvisit.Of(&v.visit).Fetch == nutchvisit.RedirTemp)
-	} else {
-		l.URL, ok = r.accept(v, urlfilter.Fetcher, from.URL, location)
-	}
-	return l, ok && l.URL != from.URL
+	return strings.Count(s, sep) + 1
 }
 
 // nutchLinks accepts the links of a page in Nutch's order. Duplicates stay: a
