@@ -219,7 +219,7 @@ func (c *Crawler) hostLimits(ctx context.Context, failed *error) func(host strin
 				queue = hostdb.ByDomain.HostKey(host)
 			}
 			h := c.hostOrEmpty(ctx, queue, failed)
-			n = c.opts.Fetch.PerDay(&h)
+			n = c.opts.Fetch.Politeness.PerDay(&h)
 			known[host] = n
 		}
 		return n
@@ -263,7 +263,7 @@ func (c *Crawler) totalCapacity(ctx context.Context) (float64, error) {
 			slow += h.Elapsed.Seconds()
 			n++
 		}
-		sum += c.opts.Fetch.PerDay(&h)
+		sum += c.opts.Fetch.Politeness.PerDay(&h)
 	}
 	threads := c.opts.Fetch.Threads
 	if threads <= 0 {

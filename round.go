@@ -150,7 +150,7 @@ func (c *Crawler) limitToRoundTime(o generate.Options) generate.Options {
 		return o
 	}
 	most := func(crawlDelay time.Duration) int {
-		pause := c.opts.Fetch.Pause(crawlDelay)
+		pause := c.opts.Fetch.Politeness.Pause(crawlDelay)
 		if pause <= 0 {
 			return -1
 		}
