@@ -27,7 +27,7 @@
 //	    urlfilter (which URLs), signature (has it changed).
 //	 8. Adapters do IO and read foreign bytes: protocol, robots, parse.
 //	 9. This package makes rounds of the stages and an endless run of rounds
-//	    ([Crawler]); no other package imports it.
+//	    ([Crawler]); no stage and no policy imports it.
 //
 // Everything can be replaced: [Stores] says where things are kept, [Options] what
 // decides. The stages are functions that can be called without this package.
