@@ -11,40 +11,12 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/internal/kit"
 )
-
-// A bulkLaw is a rule that is checked with more than one way to apply batches.
-type bulkLaw struct {
-	name  string
-	needs kit.Needs
-	check func(*check, bulkFunc)
-}
 
 type bulkFunc func(context.Context, crawldb.Store, iter.Seq2[crawldb.Batch, error]) error
 
 func oneByOne(ctx context.Context, s crawldb.Store, batches iter.Seq2[crawldb.Batch, error]) error {
 	return crawldb.UpdateAll(ctx, bare{s}, batches)
-}
-
-// bulkRules returns each law twice: for the store as it is, and for its Update alone.
-func bulkRules() []rule {
-	var all []rule
-	for _, l := range []bulkLaw{
-		{"UpdateAll leaves what single updates leave", 0, bulkLeaves},
-		{"UpdateAll gives Next what earlier batches wrote", 0, bulkGives},
-		{"UpdateAll is done with a batch when it asks for the next", 0, bulkForgets},
-		{"UpdateAll shows its sequence only marks of earlier batches", 0, bulkTells},
-		{"UpdateAll stops at an error, after a whole batch", 0, bulkEnds},
-		{"UpdateAll heeds its context", 0, bulkContext},
-		{"UpdateAll syncs", needsCrash, bulkSyncs},
-		{"Due follows UpdateAll", 0, bulkDue},
-	} {
-		all = append(all,
-			rule{Name: l.name, Needs: l.needs, Check: func(c *check) { l.check(c, crawldb.UpdateAll) }},
-			rule{Name: l.name + ", one by one", Needs: l.needs, Check: func(c *check) { l.check(c, oneByOne) }})
-	}
-	return all
 }
 
 // seq yields batches and then an error, if there is one.

@@ -17,8 +17,6 @@ package crawldbtest
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -53,51 +51,111 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a store broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a store broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(ctx context.Context, h Harness) error {
-	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
-}
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
-func (h Harness) kit() kit.Kit[crawldb.Store, *check] {
-	return kit.Kit[crawldb.Store, *check]{
-		Harness: kit.Harness[crawldb.Store]{
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		return &check{kit.NewStores(c, kit.Harness[crawldb.Store]{
 			Open: h.Open, Close: crawldb.Store.Close, Reopen: h.Reopen, Crash: h.Crash, Patience: h.Patience,
-		},
-		Rules: rules(),
-		With:  func(c *kit.Check[crawldb.Store]) *check { return &check{c, h} },
-	}
+		}), h}
+	}}
 }
 
 type rule = kit.Rule[*check]
 
-const (
-	needsReopen = kit.NeedsReopen
-	needsCrash  = kit.NeedsCrash
-)
-
-func rules() []rule {
-	return slices.Concat(recordRules(), scanRules(), updateRules(), markRules(), lifeRules(),
-		concurrencyRules(), crashRules(), modelRules(), sequenceRules(), dueRules(), bulkRules())
-}
-
 // check is the run of one rule.
 type check struct {
-	*kit.Check[crawldb.Store]
+	*kit.Stores[crawldb.Store]
 	h Harness
+}
+
+func rules() []rule {
+	all := []rule{
+		{Name: "a missing record is ErrNotFound", Check: missingRecordIsErrNotFound},
+		{Name: "every field is kept", Check: everyFieldIsKept},
+		{Name: "any string is a URL", Check: anyStringIsURL},
+		{Name: "a record replaces the whole record before it", Check: recordReplacesWholeRecord},
+		{Name: "the caller owns what it gets", Check: callerOwnsWhatItGets},
+		{Name: "the store keeps nothing that it gets", Check: storeKeepsNothingThatItGets},
+		{Name: "an empty store yields nothing", Check: emptyStoreYieldsNothing},
+		{Name: "a scan is in key order", Check: scanIsInKeyOrder},
+		{Name: "a range has its first key but not its last", Check: rangeHasFirstKeyButNotLast},
+		{Name: "hosts and domains are ranges", Check: hostsAndDomainsAreRanges},
+		{Name: "a scan stops when the loop breaks", Check: scanStopsWhenLoopBreaks},
+		{Name: "a scan can be run again", Check: scanCanBeRunAgain},
+		{Name: "the loop may write", Check: loopMayWrite},
+		{Name: "Next gets the stored record", Check: nextGetsStoredRecord},
+		{Name: "nil deletes a record, old leaves it alone", Check: nilDeletesRecord},
+		{Name: "a record is stored under the URL of the batch", Check: recordIsStoredUnderURLOfBatch},
+		{Name: "a batch out of order is ErrOrder and changes nothing", Check: batchOutOfOrderIsErrOrder},
+		{Name: "an error from Next changes nothing", Check: errorFromNextChangesNothing},
+		{Name: "a batch may be empty or large", Check: batchMayBeEmptyOrLarge},
+		{Name: "a mark is written with its batch", Check: markIsWrittenWithItsBatch},
+		{Name: "marks are those after the last Next", Check: marksAreThoseAfterLastNext},
+		{Name: "an empty value removes the mark", Check: emptyValueRemovesMark},
+		{Name: "each name has its own mark", Check: eachNameHasItsOwnMark},
+		{Name: "a done context changes nothing", Check: doneContextChangesNothing},
+		{Name: "a cancelled update changes all or nothing", Check: cancelledUpdateChangesAllOrNothing},
+		{Name: "a scan heeds its context", Check: scanHeedsItsContext},
+		{Name: "a closed store is ErrClosed", Check: closedStoreIsErrClosed},
+		{Name: "Close waits for no one", Check: closeWaitsForNoOne},
+		{Name: "stores are independent", Check: storesAreIndependent},
+		{Name: "everything is there after Reopen", Check: everythingIsThereAfterReopen},
+		{Name: "overlapping updates lose nothing", Check: overlappingUpdatesLoseNothing},
+		{Name: "a reader sees whole records", Check: readerSeesWholeRecords},
+		{Name: "a crash keeps what was synced", Check: crashKeepsWhatWasSynced},
+		{Name: "a crash keeps whole updates, and none without those before it", Check: crashKeepsWholeUpdates},
+		{Name: "Close syncs", Check: closeSyncs},
+		{Name: "random steps agree with a map", Check: randomStepsAgreeWithMap},
+	}
+	for _, v := range []variants[dueFunc]{
+		{"any sequence of steps agrees with a map", anySequenceOfStepsAgreesWithMap},
+		{"Due yields everything that is due", dueOmitsNothing},
+		{"Due calls nothing due that is not", dueIsDue},
+		{"Due shows when the next record is due", dueNext},
+		{"Due yields the best level first", dueBestFirst},
+		{"Due ends at its limit", dueLimit},
+		{"Due leaves out what is below MinPriority", dueMinPriority},
+		{"Due omits no wanted host", dueWant},
+		{"The loop of Due may write and break", dueWrites},
+		{"Due follows every change", dueFollows},
+		{"Due gives tokens that change no update", dueTokens},
+		{"Due heeds its context", dueContext},
+		{"Due follows a Reopen", dueReopened},
+		{"Due follows a crash", dueCrashed},
+	} {
+		all = append(all, v.rule("", crawldb.Due), v.rule(", by scan", byScan))
+	}
+	for _, v := range []variants[bulkFunc]{
+		{"UpdateAll leaves what single updates leave", bulkLeaves},
+		{"UpdateAll gives Next what earlier batches wrote", bulkGives},
+		{"UpdateAll is done with a batch when it asks for the next", bulkForgets},
+		{"UpdateAll shows its sequence only marks of earlier batches", bulkTells},
+		{"UpdateAll stops at an error, after a whole batch", bulkEnds},
+		{"UpdateAll heeds its context", bulkContext},
+		{"UpdateAll syncs", bulkSyncs},
+		{"Due follows UpdateAll", bulkDue},
+	} {
+		all = append(all, v.rule("", crawldb.UpdateAll), v.rule(", one by one", oneByOne))
+	}
+	return all
+}
+
+// variants are rules about what a store may do in its own way: they are checked once on
+// the store as it is, and once on its required methods alone.
+type variants[F any] struct {
+	name  string
+	check func(*check, F)
+}
+
+func (v variants[F]) rule(suffix string, f F) rule {
+	return rule{Name: v.name + suffix, Check: func(c *check) { v.check(c, f) }}
 }

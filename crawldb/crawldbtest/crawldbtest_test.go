@@ -2,13 +2,13 @@ package crawldbtest_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/crawldbtest"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 func TestSoundEngine(t *testing.T) {
@@ -20,40 +20,23 @@ func TestSoundDueStore(t *testing.T) {
 }
 
 func TestSoundBulkStore(t *testing.T) {
-	for _, name := range crawldbtest.RuleNames() {
-		if strings.Contains(name, "UpdateAll") {
-			if err := crawldbtest.CheckRule(t.Context(), harness(func(e *engine) crawldb.Store { return bulky{e, soundBulk} }, nil, nil), name); err != nil {
-				t.Errorf("rule %q: %v", name, err)
-			}
-		}
-	}
+	h := harness(func(e *engine) crawldb.Store { return bulky{e, soundBulk} }, nil, nil)
+	crawldbtest.Part(h, "UpdateAll").Run(t)
 }
 
-// TestTeeth runs over stores with one fault each the rule that must find it.
-func TestTeeth(t *testing.T) {
-	caught := map[string]bool{}
+// TestRulesFindFaults runs over stores with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
+	var all []kit.Mutant[crawldbtest.Harness]
 	for _, m := range mutants() {
-		caught[m.rule] = true
-		t.Run(m.fault, func(t *testing.T) {
-			h := harness(m.wrap, m.reopened, m.crashed)
-			if m.hangs {
-				h.Patience = 50 * time.Millisecond
-			}
-			if !slices.Contains(crawldbtest.RuleNames(), m.rule) {
-				t.Fatalf("there is no rule %q", m.rule)
-			}
-			err := crawldbtest.CheckRule(t.Context(), h, m.rule)
-			if err == nil {
-				t.Errorf("rule %q was not broken", m.rule)
-			}
-			t.Log(err)
-		})
-	}
-	for _, name := range crawldbtest.RuleNames() {
-		if !caught[name] && !strings.HasSuffix(name, ", by scan") && !strings.HasSuffix(name, ", one by one") {
-			t.Errorf("no mutant breaks rule %q: has it teeth?", name)
+		h := harness(m.wrap, m.reopened, m.crashed)
+		if m.hangs {
+			h.Patience = 50 * time.Millisecond
 		}
+		all = append(all, kit.Mutant[crawldbtest.Harness]{Fault: m.fault, Rule: m.rule, Harness: h})
 	}
+	kit.Catch(t, crawldbtest.Kit, all, func(rule string) bool {
+		return strings.HasSuffix(rule, ", by scan") || strings.HasSuffix(rule, ", one by one")
+	})
 }
 
 func TestCheck(t *testing.T) {

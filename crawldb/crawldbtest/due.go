@@ -10,15 +10,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/internal/kit"
 )
-
-// A law is a rule of due selection that is checked with more than one way to select.
-type law struct {
-	name  string
-	needs kit.Needs
-	check func(*check, dueFunc)
-}
 
 type dueFunc func(context.Context, crawldb.Store, crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error]
 
@@ -27,31 +19,6 @@ type bare struct{ crawldb.Store }
 
 func byScan(ctx context.Context, s crawldb.Store, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
 	return crawldb.Due(ctx, bare{s}, q)
-}
-
-// dueRules returns each law twice: for the store as it is, and for a scan of it.
-func dueRules() []rule {
-	var all []rule
-	for _, l := range []law{
-		{"Due yields everything that is due", 0, dueOmitsNothing},
-		{"Due calls nothing due that is not", 0, dueIsDue},
-		{"Due shows when the next record is due", 0, dueNext},
-		{"Due yields the best level first", 0, dueBestFirst},
-		{"Due ends at its limit", 0, dueLimit},
-		{"Due leaves out what is below MinPriority", 0, dueMinPriority},
-		{"Due omits no wanted host", 0, dueWant},
-		{"The loop of Due may write and break", 0, dueWrites},
-		{"Due follows every change", 0, dueFollows},
-		{"Due gives tokens that change no update", 0, dueTokens},
-		{"Due heeds its context", 0, dueContext},
-		{"Due follows a Reopen", needsReopen, dueReopened},
-		{"Due follows a crash", needsCrash, dueCrashed},
-	} {
-		all = append(all,
-			rule{Name: l.name, Needs: l.needs, Check: func(c *check) { l.check(c, crawldb.Due) }},
-			rule{Name: l.name + ", by scan", Needs: l.needs, Check: func(c *check) { l.check(c, byScan) }})
-	}
-	return all
 }
 
 // dueEpoch is the time around which the records of these rules are due.

@@ -1,9 +1,18 @@
 package crawldbtest
 
-import "context"
+import (
+	"slices"
+	"strings"
 
-// CheckRule checks one rule by its name.
-func CheckRule(ctx context.Context, h Harness, name string) error { return h.kit().Only(ctx, name) }
+	"github.com/recrawl/recrawl/internal/kit"
+)
 
-// RuleNames returns the names of all rules.
-func RuleNames() []string { return Harness{}.kit().Names() }
+// Kit returns the kit of a harness.
+func Kit(h Harness) kit.Kit[*check] { return h.kit() }
+
+// Part returns the rules of the kit whose names contain some words.
+func Part(h Harness, words string) kit.Kit[*check] {
+	k := h.kit()
+	k.Rules = slices.DeleteFunc(k.Rules, func(r rule) bool { return !strings.Contains(r.Name, words) })
+	return k
+}

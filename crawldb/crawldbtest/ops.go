@@ -11,24 +11,15 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/internal/kit"
 )
 
-func sequenceRules() []rule {
-	check := func(due dueFunc) func(*check) {
-		return func(c *check) {
-			n := c.h.Sequences
-			if n <= 0 {
-				n = defaultSequences
-			}
-			for seed := c.h.Seed; seed < c.h.Seed+uint64(n); seed++ {
-				c.sequence(seed, due)
-			}
-		}
+func anySequenceOfStepsAgreesWithMap(c *check, due dueFunc) {
+	n := c.h.Sequences
+	if n <= 0 {
+		n = defaultSequences
 	}
-	return []rule{
-		{Name: "any sequence of steps agrees with a map", Check: check(crawldb.Due)},
-		{Name: "any sequence of steps agrees with a map, by scan", Check: check(byScan)},
+	for seed := c.h.Seed; seed < c.h.Seed+uint64(n); seed++ {
+		c.sequence(seed, due)
 	}
 }
 
@@ -108,7 +99,7 @@ func (c *check) sequence(seed uint64, due dueFunc) {
 func (c *check) try(seed uint64, steps []step, due dueFunc) (log []string, err error) {
 	m := &machine{check: c, due: due, now: state{map[string]crawldb.Datum{}, map[string]string{}}}
 	defer func() { log = m.log }()
-	defer kit.Recovered(&err)
+	defer c.Recover(&err)
 	for i := range 24 {
 		m.urls = append(m.urls, fmt.Sprintf("http://h%d.example.com/%d", i%5, i))
 	}

@@ -13,8 +13,6 @@ package hostdbtest
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,50 +42,63 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a store broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a store broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(ctx context.Context, h Harness) error {
-	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
-}
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
-func (h Harness) kit() kit.Kit[hostdb.Store, *check] {
-	return kit.Kit[hostdb.Store, *check]{
-		Harness: kit.Harness[hostdb.Store]{
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		return &check{kit.NewStores(c, kit.Harness[hostdb.Store]{
 			Open: h.Open, Close: hostdb.Store.Close, Reopen: h.Reopen, Crash: h.Crash, Patience: h.Patience,
-		},
-		Rules: rules(),
-		With:  func(c *kit.Check[hostdb.Store]) *check { return &check{c, h} },
-	}
+		}), h}
+	}}
 }
 
 type rule = kit.Rule[*check]
 
-const (
-	needsReopen = kit.NeedsReopen
-	needsCrash  = kit.NeedsCrash
-)
-
-func rules() []rule {
-	return slices.Concat(recordRules(), scanRules(), updateRules(), lifeRules(), concurrencyRules(), crashRules(), modelRules())
-}
-
 // check is the run of one rule.
 type check struct {
-	*kit.Check[hostdb.Store]
+	*kit.Stores[hostdb.Store]
 	h Harness
+}
+
+func rules() []rule {
+	return []rule{
+		{Name: "a missing host is ErrNotFound", Check: missingHostIsErrNotFound},
+		{Name: "every field is kept", Check: everyFieldIsKept},
+		{Name: "any string is a name", Check: anyStringIsName},
+		{Name: "a record replaces the whole record before it", Check: recordReplacesWholeRecord},
+		{Name: "the caller owns what it gets", Check: callerOwnsWhatItGets},
+		{Name: "the store keeps nothing that it gets", Check: storeKeepsNothingThatItGets},
+		{Name: "an empty store yields nothing", Check: emptyStoreYieldsNothing},
+		{Name: "a scan is in the order of the names", Check: scanIsInOrderOfNames},
+		{Name: "a scan stops when the loop breaks", Check: scanStopsWhenLoopBreaks},
+		{Name: "a scan can be run again", Check: scanCanBeRunAgain},
+		{Name: "the loop may write", Check: loopMayWrite},
+		{Name: "next gets the stored record", Check: nextGetsStoredRecord},
+		{Name: "what next returns is kept", Check: whatNextReturnsIsKept},
+		{Name: "nil deletes a record, old leaves it alone", Check: nilDeletesRecord},
+		{Name: "a record is stored under the name of the update", Check: recordIsStoredUnderNameOfUpdate},
+		{Name: "an error from next changes nothing", Check: errorFromNextChangesNothing},
+		{Name: "a done context changes nothing", Check: doneContextChangesNothing},
+		{Name: "a closed store is ErrClosed", Check: closedStoreIsErrClosed},
+		{Name: "stores are independent", Check: storesAreIndependent},
+		{Name: "everything is there after Reopen", Check: everythingIsThereAfterReopen},
+		{Name: "random steps agree with a map", Check: randomStepsAgreeWithMap},
+		{Name: "exactly one of many rivals takes a turn", Check: oneOfManyRivalsTakesGrant},
+		{Name: "overlapping updates lose nothing", Check: overlappingUpdatesLoseNothing},
+		{Name: "a reader sees whole records", Check: readerSeesWholeRecords},
+		{Name: "a crash keeps what was synced", Check: crashKeepsWhatWasSynced},
+		{Name: "a host asked before a crash counts as asked at opening", Check: hostAskedBeforeCrashCountsAsAsked},
+		{Name: "a host not asked before a crash stays as it was", Check: hostNotAskedBeforeCrashStaysAsItWas},
+		{Name: "a crash lets no host be asked sooner", Check: crashLetsNoHostBeAskedSooner},
+		{Name: "an orderly Close changes no host", Check: orderlyCloseChangesNoHost},
+		{Name: "Close syncs", Check: closeSyncs},
+	}
 }

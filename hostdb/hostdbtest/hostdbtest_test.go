@@ -2,44 +2,30 @@ package hostdbtest_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/hostdb/hostdbtest"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 func TestSoundEngine(t *testing.T) {
 	hostdbtest.Run(t, harness(nil, nil, nil))
 }
 
-// TestTeeth runs over stores with one fault each the rule that must find it.
-func TestTeeth(t *testing.T) {
-	caught := map[string]bool{}
+// TestRulesFindFaults runs over stores with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
+	var all []kit.Mutant[hostdbtest.Harness]
 	for _, m := range mutants() {
-		caught[m.rule] = true
-		t.Run(m.fault, func(t *testing.T) {
-			h := harness(m.wrap, m.reopen, m.crash)
-			if m.hangs {
-				h.Patience = 50 * time.Millisecond
-			}
-			if !slices.Contains(hostdbtest.RuleNames(), m.rule) {
-				t.Fatalf("there is no rule %q", m.rule)
-			}
-			err := hostdbtest.CheckRule(t.Context(), h, m.rule)
-			if err == nil {
-				t.Errorf("rule %q was not broken", m.rule)
-			}
-			t.Log(err)
-		})
-	}
-	for _, name := range hostdbtest.RuleNames() {
-		if !caught[name] {
-			t.Errorf("no mutant breaks rule %q: has it teeth?", name)
+		h := harness(m.wrap, m.reopen, m.crash)
+		if m.hangs {
+			h.Patience = 50 * time.Millisecond
 		}
+		all = append(all, kit.Mutant[hostdbtest.Harness]{Fault: m.fault, Rule: m.rule, Harness: h})
 	}
+	kit.Catch(t, hostdbtest.Kit, all, nil)
 }
 
 func TestCheck(t *testing.T) {

@@ -14,7 +14,6 @@ package indextest
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/recrawl/recrawl/index"
@@ -44,52 +43,58 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a writer broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a writer broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(ctx context.Context, h Harness) error {
-	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
-}
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
-func (h Harness) kit() kit.Kit[index.Writer, *check] {
+func (h Harness) kit() kit.Kit[*check] {
 	if h.Same == nil {
 		h.Same = same
 	}
-	return kit.Kit[index.Writer, *check]{
-		Harness: kit.Harness[index.Writer]{Open: h.Open, Reopen: h.Reopen},
-		Rules:   rules,
-		With: func(c *kit.Check[index.Writer]) *check {
-			if h.Read == nil {
-				c.Failf("Harness.Read is nil")
-			}
-			return &check{c, h, c.Store()}
-		},
-	}
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		if h.Open == nil || h.Read == nil {
+			c.Failf("Harness.Open and Harness.Read are required")
+		}
+		w, err := h.Open()
+		c.Must(err, "Open")
+		return &check{c, h, w}
+	}}
 }
 
 type rule = kit.Rule[*check]
 
-const needsReopen = kit.NeedsReopen
-
 // check is the run of one rule on one writer.
 type check struct {
-	*kit.Check[index.Writer]
+	*kit.Check
 	h Harness
 	w index.Writer
+}
+
+func rules() []rule {
+	return []rule{
+		{Name: "a document is there after Commit", Check: documentIsThereAfterCommit},
+		{Name: "every field is kept", Check: everyFieldIsKept},
+		{Name: "text is kept unchanged", Check: textIsKeptUnchanged},
+		{Name: "text that is not UTF-8 does no harm", Check: textThatIsNotUTF8DoesNoHarm},
+		{Name: "the last Write of a URL wins", Check: lastWriteOfURLWins},
+		{Name: "Delete removes the document", Check: deleteRemovesDocument},
+		{Name: "Delete removes no other document", Check: deleteRemovesNoOtherDocument},
+		{Name: "a document can come back", Check: documentCanComeBack},
+		{Name: "Delete of a missing document is no error", Check: deleteOfMissingDocumentIsNoError},
+		{Name: "Commit of nothing is no error", Check: commitOfNothingIsNoError},
+		{Name: "the caller may change the document after Write", Check: callerMayChangeDocumentAfterWrite},
+		{Name: "Write does not change the document", Check: writeDoesNotChangeDocument},
+		{Name: "a done context ends every method", Check: doneContextEndsEveryMethod},
+		{Name: "committed documents outlive the writer", Check: committedDocumentsOutliveWriter},
+		{Name: "uncommitted changes are there whole or not at all", Check: uncommittedChangesAreThereWholeOrNotAtAll},
+		{Name: "random writes and deletions agree with a map", Check: randomWritesAndDeletionsAgreeWithMap},
+	}
 }
 
 func (c *check) write(d index.Document) { c.Must(c.w.Write(c.Ctx, &d), "Write %s", d.URL) }
@@ -99,6 +104,7 @@ func (c *check) delete(url string) { c.Must(c.w.Delete(c.Ctx, url), "Delete %s",
 func (c *check) commit() { c.Must(c.w.Commit(c.Ctx), "Commit") }
 
 func (c *check) reopen() {
+	c.Need(c.h.Reopen != nil, "Harness.Reopen is nil")
 	w, err := c.h.Reopen(c.w)
 	c.Must(err, "Reopen")
 	c.w = w

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/index/indextest"
+	"github.com/recrawl/recrawl/internal/kit"
 )
 
 // engine is a sound index in memory. Each of its fields is one fault.
@@ -129,43 +130,30 @@ func harness(fault func(*engine)) indextest.Harness {
 
 func TestSoundWriter(t *testing.T) { indextest.Run(t, harness(nil)) }
 
-// TestTeeth runs over writers with one fault each the rule that must find it.
-func TestTeeth(t *testing.T) {
-	mutants := []struct {
-		rule  string
-		fault func(*engine)
-	}{
-		{"a document is there after Commit", func(e *engine) { e.losesLast = true }},
-		{"every field is kept", func(e *engine) { e.dropsSegment = true }},
-		{"text is kept unchanged", func(e *engine) { e.foldsText = true }},
-		{"text that is not UTF-8 does no harm", func(e *engine) { e.refusesBadText = true }},
-		{"the last Write of a URL wins", func(e *engine) { e.keepsFirst = true }},
-		{"Delete removes the document", func(e *engine) { e.ignoresDelete = true }},
-		{"Delete removes no other document", func(e *engine) { e.deletesPrefix = true }},
-		{"a document can come back", func(e *engine) { e.staysGone = true }},
-		{"Delete of a missing document is no error", func(e *engine) { e.missesDelete = true }},
-		{"Commit of nothing is no error", func(e *engine) { e.refusesEmptyCommit = true }},
-		{"the caller may change the document after Write", func(e *engine) { e.aliases = true }},
-		{"Write does not change the document", func(e *engine) { e.changesCaller = true }},
-		{"a done context ends every method", func(e *engine) { e.ignoresContext = true }},
-		{"committed documents outlive the writer", func(e *engine) { e.forgetsOnReopen = true }},
-		{"uncommitted changes are there whole or not at all", func(e *engine) { e.tearsOnReopen = true }},
-		{"random writes and deletions agree with a map", func(e *engine) { e.losesLate = true }},
+// TestRulesFindFaults runs over writers with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
+	var all []kit.Mutant[indextest.Harness]
+	for rule, fault := range map[string]func(*engine){
+		"a document is there after Commit":                  func(e *engine) { e.losesLast = true },
+		"every field is kept":                               func(e *engine) { e.dropsSegment = true },
+		"text is kept unchanged":                            func(e *engine) { e.foldsText = true },
+		"text that is not UTF-8 does no harm":               func(e *engine) { e.refusesBadText = true },
+		"the last Write of a URL wins":                      func(e *engine) { e.keepsFirst = true },
+		"Delete removes the document":                       func(e *engine) { e.ignoresDelete = true },
+		"Delete removes no other document":                  func(e *engine) { e.deletesPrefix = true },
+		"a document can come back":                          func(e *engine) { e.staysGone = true },
+		"Delete of a missing document is no error":          func(e *engine) { e.missesDelete = true },
+		"Commit of nothing is no error":                     func(e *engine) { e.refusesEmptyCommit = true },
+		"the caller may change the document after Write":    func(e *engine) { e.aliases = true },
+		"Write does not change the document":                func(e *engine) { e.changesCaller = true },
+		"a done context ends every method":                  func(e *engine) { e.ignoresContext = true },
+		"committed documents outlive the writer":            func(e *engine) { e.forgetsOnReopen = true },
+		"uncommitted changes are there whole or not at all": func(e *engine) { e.tearsOnReopen = true },
+		"random writes and deletions agree with a map":      func(e *engine) { e.losesLate = true },
+	} {
+		all = append(all, kit.Mutant[indextest.Harness]{Fault: rule, Rule: rule, Harness: harness(fault)})
 	}
-	caught := make(map[string]bool)
-	for _, m := range mutants {
-		caught[m.rule] = true
-		t.Run(m.rule, func(t *testing.T) {
-			if err := indextest.CheckRule(t.Context(), harness(m.fault), m.rule); err == nil {
-				t.Error("the rule found no fault")
-			}
-		})
-	}
-	for _, name := range indextest.RuleNames() {
-		if !caught[name] {
-			t.Errorf("no mutant breaks rule %q: has it teeth?", name)
-		}
-	}
+	kit.Catch(t, indextest.Kit, all, nil)
 }
 
 func TestCheck(t *testing.T) {

@@ -44,202 +44,215 @@ const (
 	b = "http://example.com/a/b"
 )
 
-var rules = []rule{
-	{Name: "a document is there after Commit", Check: func(c *check) {
-		c.write(titled(a, "one"))
-		c.commit()
-		c.holds("after Commit", titled(a, "one"))
-		c.write(titled(b, "two"))
-		c.commit()
-		c.holds("after a second Commit", titled(a, "one"), titled(b, "two"))
-	}},
-	{Name: "every field is kept", Check: func(c *check) {
-		c.write(full(a))
-		c.write(index.Document{URL: b})
-		c.commit()
-		c.holds("after Commit", full(a), index.Document{URL: b})
-	}},
-	{Name: "text is kept unchanged", Check: func(c *check) {
-		var want []index.Document
-		for i, s := range []string{
-			"", "<b>&amp;\"'</b>", "line\nline\r\n\ttab", "\u2028\u2029", "naïve Ελλάδα 東京 🙂", "nul \x00 and \x7f", `{"deleted":true}`, strings.Repeat("long ", 1<<18),
-		} {
-			d := titled(fmt.Sprintf("http://example.com/?text=%d&x=<y>", i), s)
-			d.Text, d.Anchors = s, []string{s + "."}
-			c.write(d)
-			want = append(want, d)
-		}
-		c.commit()
-		c.holds("after Commit", want...)
-	}},
-	{Name: "text that is not UTF-8 does no harm", Check: func(c *check) {
-		d := titled(a, "a\xff\xc0\x80b")
-		d.Text = string([]byte{0xed, 0xa0, 0x80, 0xf8})
+func documentIsThereAfterCommit(c *check) {
+	c.write(titled(a, "one"))
+	c.commit()
+	c.holds("after Commit", titled(a, "one"))
+	c.write(titled(b, "two"))
+	c.commit()
+	c.holds("after a second Commit", titled(a, "one"), titled(b, "two"))
+}
+
+func everyFieldIsKept(c *check) {
+	c.write(full(a))
+	c.write(index.Document{URL: b})
+	c.commit()
+	c.holds("after Commit", full(a), index.Document{URL: b})
+}
+
+func textIsKeptUnchanged(c *check) {
+	var want []index.Document
+	for i, s := range []string{
+		"", "<b>&amp;\"'</b>", "line\nline\r\n\ttab", "\u2028\u2029", "naïve Ελλάδα 東京 🙂", "nul \x00 and \x7f", `{"deleted":true}`, strings.Repeat("long ", 1<<18),
+	} {
+		d := titled(fmt.Sprintf("http://example.com/?text=%d&x=<y>", i), s)
+		d.Text, d.Anchors = s, []string{s + "."}
 		c.write(d)
-		c.write(full(b))
-		c.commit()
-		docs := c.read()
-		if _, ok := docs[a]; !ok || len(docs) != 2 {
-			c.Failf("got %d documents, want the one with bad text and another", len(docs))
-		}
-		c.Must(c.h.Same(full(b), docs[b]), "the other document")
-	}},
-	{Name: "the last Write of a URL wins", Check: func(c *check) {
-		c.write(full(a))
-		c.write(titled(a, "two"))
-		c.commit()
-		c.holds("written twice before Commit", titled(a, "two"))
-		c.write(titled(a, "three"))
-		c.commit()
-		c.holds("written again after Commit", titled(a, "three"))
-	}},
-	{Name: "Delete removes the document", Check: func(c *check) {
-		c.write(titled(a, "one"))
-		c.commit()
-		c.delete(a)
-		c.commit()
-		c.holds("deleted after Commit")
-		c.write(titled(a, "two"))
-		c.delete(a)
-		c.commit()
-		c.holds("deleted before Commit")
-	}},
-	{Name: "Delete removes no other document", Check: func(c *check) {
-		c.write(full(a))
-		c.write(full(b))
-		c.write(full(a + "?q"))
-		c.commit()
-		c.delete(a)
-		c.commit()
-		c.holds("after Delete", full(b), full(a+"?q"))
-	}},
-	{Name: "a document can come back", Check: func(c *check) {
-		c.write(titled(a, "one"))
-		c.delete(a)
-		c.write(titled(a, "two"))
-		c.commit()
-		c.holds("before Commit", titled(a, "two"))
-		c.delete(a)
-		c.commit()
-		c.write(titled(a, "three"))
-		c.commit()
-		c.holds("after Commit", titled(a, "three"))
-	}},
-	{Name: "Delete of a missing document is no error", Check: func(c *check) {
-		c.delete(a)
-		c.delete(a)
-		c.commit()
-		c.holds("after Commit")
-		c.delete(a)
-		c.write(full(b))
-		c.commit()
-		c.holds("after another Commit", full(b))
-	}},
-	{Name: "Commit of nothing is no error", Check: func(c *check) {
-		c.commit()
-		c.commit()
-		c.write(full(a))
-		c.commit()
-		c.commit()
-		c.holds("after Commit", full(a))
-	}},
-	{Name: "the caller may change the document after Write", Check: func(c *check) {
-		d := full(a)
-		c.Must(c.w.Write(c.Ctx, &d), "Write")
-		d.Title, d.Anchors[0] = "changed", "changed"
-		d.URL = b
-		c.commit()
-		c.holds("after the document was changed", full(a))
-	}},
-	{Name: "Write does not change the document", Check: func(c *check) {
-		d := full(a)
-		d.Fetched = d.Fetched.In(time.FixedZone("", 3600))
-		kept := d
-		kept.Anchors = slices.Clone(d.Anchors)
-		c.Must(c.w.Write(c.Ctx, &d), "Write")
-		c.commit()
-		if d.Fetched != kept.Fetched {
-			c.Failf("Fetched was changed to %v", d.Fetched)
-		}
-		c.Must(same(kept, d), "the document of the caller")
-	}},
-	{Name: "a done context ends every method", Check: func(c *check) {
-		c.write(titled(a, "one"))
-		done, cancel := context.WithCancel(c.Ctx)
-		cancel()
-		late, stop := context.WithDeadline(c.Ctx, time.Unix(0, 0))
-		defer stop()
-		d := titled(b, "late")
-		for _, ctx := range []context.Context{done, late} {
-			for name, err := range map[string]error{
-				"Write": c.w.Write(ctx, &d), "Delete": c.w.Delete(ctx, b), "Commit": c.w.Commit(ctx),
-			} {
-				if !errors.Is(err, ctx.Err()) {
-					c.Failf("%s: error is %v, want %v", name, err, ctx.Err())
-				}
+		want = append(want, d)
+	}
+	c.commit()
+	c.holds("after Commit", want...)
+}
+
+func textThatIsNotUTF8DoesNoHarm(c *check) {
+	d := titled(a, "a\xff\xc0\x80b")
+	d.Text = string([]byte{0xed, 0xa0, 0x80, 0xf8})
+	c.write(d)
+	c.write(full(b))
+	c.commit()
+	docs := c.read()
+	if _, ok := docs[a]; !ok || len(docs) != 2 {
+		c.Failf("got %d documents, want the one with bad text and another", len(docs))
+	}
+	c.Must(c.h.Same(full(b), docs[b]), "the other document")
+}
+
+func lastWriteOfURLWins(c *check) {
+	c.write(full(a))
+	c.write(titled(a, "two"))
+	c.commit()
+	c.holds("written twice before Commit", titled(a, "two"))
+	c.write(titled(a, "three"))
+	c.commit()
+	c.holds("written again after Commit", titled(a, "three"))
+}
+
+func deleteRemovesDocument(c *check) {
+	c.write(titled(a, "one"))
+	c.commit()
+	c.delete(a)
+	c.commit()
+	c.holds("deleted after Commit")
+	c.write(titled(a, "two"))
+	c.delete(a)
+	c.commit()
+	c.holds("deleted before Commit")
+}
+
+func deleteRemovesNoOtherDocument(c *check) {
+	c.write(full(a))
+	c.write(full(b))
+	c.write(full(a + "?q"))
+	c.commit()
+	c.delete(a)
+	c.commit()
+	c.holds("after Delete", full(b), full(a+"?q"))
+}
+
+func documentCanComeBack(c *check) {
+	c.write(titled(a, "one"))
+	c.delete(a)
+	c.write(titled(a, "two"))
+	c.commit()
+	c.holds("before Commit", titled(a, "two"))
+	c.delete(a)
+	c.commit()
+	c.write(titled(a, "three"))
+	c.commit()
+	c.holds("after Commit", titled(a, "three"))
+}
+
+func deleteOfMissingDocumentIsNoError(c *check) {
+	c.delete(a)
+	c.delete(a)
+	c.commit()
+	c.holds("after Commit")
+	c.delete(a)
+	c.write(full(b))
+	c.commit()
+	c.holds("after another Commit", full(b))
+}
+
+func commitOfNothingIsNoError(c *check) {
+	c.commit()
+	c.commit()
+	c.write(full(a))
+	c.commit()
+	c.commit()
+	c.holds("after Commit", full(a))
+}
+
+func callerMayChangeDocumentAfterWrite(c *check) {
+	d := full(a)
+	c.Must(c.w.Write(c.Ctx, &d), "Write")
+	d.Title, d.Anchors[0] = "changed", "changed"
+	d.URL = b
+	c.commit()
+	c.holds("after the document was changed", full(a))
+}
+
+func writeDoesNotChangeDocument(c *check) {
+	d := full(a)
+	d.Fetched = d.Fetched.In(time.FixedZone("", 3600))
+	kept := d
+	kept.Anchors = slices.Clone(d.Anchors)
+	c.Must(c.w.Write(c.Ctx, &d), "Write")
+	c.commit()
+	if d.Fetched != kept.Fetched {
+		c.Failf("Fetched was changed to %v", d.Fetched)
+	}
+	c.Must(same(kept, d), "the document of the caller")
+}
+
+func doneContextEndsEveryMethod(c *check) {
+	c.write(titled(a, "one"))
+	done, cancel := context.WithCancel(c.Ctx)
+	cancel()
+	late, stop := context.WithDeadline(c.Ctx, time.Unix(0, 0))
+	defer stop()
+	d := titled(b, "late")
+	for _, ctx := range []context.Context{done, late} {
+		for name, err := range map[string]error{
+			"Write": c.w.Write(ctx, &d), "Delete": c.w.Delete(ctx, b), "Commit": c.w.Commit(ctx),
+		} {
+			if !errors.Is(err, ctx.Err()) {
+				c.Failf("%s: error is %v, want %v", name, err, ctx.Err())
 			}
 		}
-		c.delete(b)
-		c.commit()
-		c.holds("after a Commit that was cancelled", titled(a, "one"))
-	}},
-	{Name: "committed documents outlive the writer", Needs: needsReopen, Check: func(c *check) {
-		c.write(full(a))
-		c.write(full(b))
-		c.commit()
-		c.delete(b)
-		c.commit()
-		c.reopen()
-		c.holds("after Reopen", full(a))
-		c.write(titled(a, "two"))
-		c.commit()
-		c.reopen()
-		c.holds("after another Reopen", titled(a, "two"))
-	}},
-	{Name: "uncommitted changes are there whole or not at all", Needs: needsReopen, Check: func(c *check) {
-		c.write(titled(a, "one"))
-		c.commit()
-		const n = 200
-		for i := range n {
-			d := full(fmt.Sprintf("%s/%d", b, i))
-			d.Text = strings.Repeat("text ", 1000)
+	}
+	c.delete(b)
+	c.commit()
+	c.holds("after a Commit that was cancelled", titled(a, "one"))
+}
+
+func committedDocumentsOutliveWriter(c *check) {
+	c.write(full(a))
+	c.write(full(b))
+	c.commit()
+	c.delete(b)
+	c.commit()
+	c.reopen()
+	c.holds("after Reopen", full(a))
+	c.write(titled(a, "two"))
+	c.commit()
+	c.reopen()
+	c.holds("after another Reopen", titled(a, "two"))
+}
+
+func uncommittedChangesAreThereWholeOrNotAtAll(c *check) {
+	c.write(titled(a, "one"))
+	c.commit()
+	const n = 200
+	for i := range n {
+		d := full(fmt.Sprintf("%s/%d", b, i))
+		d.Text = strings.Repeat("text ", 1000)
+		c.write(d)
+	}
+	c.reopen()
+	docs := c.read()
+	if err := c.h.Same(titled(a, "one"), docs[a]); err != nil {
+		c.Failf("the committed documents: %w", err)
+	}
+	for url, got := range docs {
+		if url == a {
+			continue
+		}
+		want := full(url)
+		want.Text = strings.Repeat("text ", 1000)
+		c.Must(c.h.Same(want, got), "%s", url)
+	}
+}
+
+func randomWritesAndDeletionsAgreeWithMap(c *check) {
+	random := rand.New(rand.NewPCG(c.h.Seed, 1))
+	model := make(map[string]index.Document)
+	for step := range 400 {
+		url := fmt.Sprintf("http://example.com/%d", random.IntN(30))
+		switch n := random.IntN(10); {
+		case n < 5:
+			d := titled(url, fmt.Sprint("step ", step))
 			c.write(d)
-		}
-		c.reopen()
-		docs := c.read()
-		if err := c.h.Same(titled(a, "one"), docs[a]); err != nil {
-			c.Failf("the committed documents: %w", err)
-		}
-		for url, got := range docs {
-			if url == a {
-				continue
+			model[url] = d
+		case n < 8:
+			c.delete(url)
+			delete(model, url)
+		default:
+			c.commit()
+			var want []index.Document
+			for _, d := range model {
+				want = append(want, d)
 			}
-			want := full(url)
-			want.Text = strings.Repeat("text ", 1000)
-			c.Must(c.h.Same(want, got), "%s", url)
+			c.holds(fmt.Sprintf("seed %d, step %d", c.h.Seed, step), want...)
 		}
-	}},
-	{Name: "random writes and deletions agree with a map", Check: func(c *check) {
-		random := rand.New(rand.NewPCG(c.h.Seed, 1))
-		model := make(map[string]index.Document)
-		for step := range 400 {
-			url := fmt.Sprintf("http://example.com/%d", random.IntN(30))
-			switch n := random.IntN(10); {
-			case n < 5:
-				d := titled(url, fmt.Sprint("step ", step))
-				c.write(d)
-				model[url] = d
-			case n < 8:
-				c.delete(url)
-				delete(model, url)
-			default:
-				c.commit()
-				var want []index.Document
-				for _, d := range model {
-					want = append(want, d)
-				}
-				c.holds(fmt.Sprintf("seed %d, step %d", c.h.Seed, step), want...)
-			}
-		}
-	}},
+	}
 }

@@ -111,7 +111,6 @@ var repo = policy{
 	// functions, and never written to, which the test checks as far as it can see.
 	tables: map[string]string{
 		"crawldb/crawldbtest":     "dueEpoch",
-		"index/indextest":         "rules",
 		"internal/directives":     "valuedNames",
 		"internal/webhost":        "profile",
 		"nutch/nutchconf":         "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",

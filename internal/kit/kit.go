@@ -1,74 +1,90 @@
-// Package kit is the frame of the conformance kits of stores: it runs the rules of a
-// contract, each on stores of its own, and reports which are broken.
+// Package kit is the frame of the conformance kits: it runs the rules of a contract, each
+// on its own, and reports which of them an implementation breaks. It knows no contract;
+// the rules and the harness that makes implementations are the kit's own. Start with
+// [Kit]; [Stores] adds what kits of stores share, [Catch] tests a kit itself.
 package kit
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 )
 
-// Harness opens, closes, reopens and crashes stores. Open is required. Without Close
-// there is nothing to do at the end of a store; rules that need another nil field are
-// skipped.
-type Harness[S any] struct {
-	Open          func() (S, error)
-	Close         func(S) error
-	Reopen, Crash func(S) (S, error)
-	Patience      time.Duration // zero means 30 seconds
+// Kit is a contract, and a way to begin the runs of its rules. C is what a rule works
+// with; it usually embeds [*Check] or [*Stores].
+type Kit[C any] struct {
+	Rules []Rule[C]
+	// Start returns what a rule works with, for one run of it.
+	Start func(*Check) C
 }
 
-// A Rule is one sentence of a contract. Check is passed the result of
-// [Kit.With].
+// A Rule is one sentence of a contract.
 type Rule[C any] struct {
 	Name  string
-	Needs Needs
 	Check func(C)
 }
 
-// Needs are the fields of a harness without which a rule is skipped.
-type Needs int
-
-const (
-	NeedsReopen Needs = 1 << iota
-	NeedsCrash
-	NeedsOwn // the first of those that a kit defines itself
-)
-
-// Kit is a contract, and the harness that makes the stores it is checked on.
-type Kit[S, C any] struct {
-	Harness Harness[S]
-	Rules   []Rule[C]
-	// With returns what a rule works with, for one run of it.
-	With func(*Check[S]) C
-	// Lacks names the fields of the kit's own harness that a rule needs and that are nil.
-	// Lacks is nil if the kit has no such fields.
-	Lacks func(Needs) string
+// Error says which rule an implementation broke, and how.
+type Error struct {
+	Rule string
+	Err  error
 }
 
+// Error begins with the rule.
+func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
+
+// Unwrap returns how it was broken.
+func (e *Error) Unwrap() error { return e.Err }
+
 // Run checks each rule in a subtest of its name.
-func (k Kit[S, C]) Run(t *testing.T) {
+func (k Kit[C]) Run(t *testing.T) {
 	for _, r := range k.Rules {
 		t.Run(r.Name, func(t *testing.T) {
-			if why := k.skip(r); why != "" {
-				t.Skip(why)
+			err := k.run(t.Context(), r)
+			if s := (skipped{}); errors.As(err, &s) {
+				t.Skip(s.why)
 			}
-			if err := k.run(t.Context(), r); err != nil {
-				t.Error(brief(err.Error()))
+			if err != nil {
+				t.Error(shortenWords(err.Error()))
 			}
 		})
 	}
 }
 
-// brief shortens very long words: a rule may be broken by a URL of 60 kB, and a message
-// may have it several times.
-func brief(s string) string {
+// Check returns an [*Error] for each broken rule, joined, or nil. Rules that cannot be
+// checked are left out.
+func (k Kit[C]) Check(ctx context.Context) error {
+	var errs []error
+	for _, r := range k.Rules {
+		if err := k.run(ctx, r); err != nil && !errors.As(err, &skipped{}) {
+			errs = append(errs, &Error{r.Name, err})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (k Kit[C]) run(ctx context.Context, r Rule[C]) (err error) {
+	c := &Check{Ctx: ctx}
+	defer func() {
+		for i := len(c.cleanups) - 1; i >= 0 && !c.abandoned; i-- {
+			if e := c.cleanups[i](); e != nil && err == nil {
+				err = e
+			}
+		}
+	}()
+	defer c.Recover(&err)
+	r.Check(k.Start(c))
+	return nil
+}
+
+// shortenWords shortens very long words: a rule may be broken by a URL of 60 kB, and a
+// message may have it several times.
+func shortenWords(s string) string {
 	const most, head, tail = 1000, 200, 100
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(s, unicode.IsSpace) {
@@ -84,113 +100,60 @@ func brief(s string) string {
 	return b.String()
 }
 
-// Check returns the results of told, which is called for each broken rule, joined. Rules
-// that the harness cannot test are skipped.
-func (k Kit[S, C]) Check(ctx context.Context, told func(rule string, err error) error) error {
-	var errs []error
-	for _, r := range k.Rules {
-		if k.skip(r) != "" {
-			continue
-		}
-		if err := k.run(ctx, r); err != nil {
-			errs = append(errs, told(r.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+// Check is one run of a rule. Its methods end a rule that is broken with a panic, which
+// the kit recovers, so that rules need no code for errors.
+type Check struct {
+	Ctx      context.Context
+	Prefix   string        // of failure messages
+	Patience time.Duration // of Within; zero means 30 seconds
+
+	cleanups  []func() error
+	abandoned bool
 }
 
-// Only checks the named rule.
-func (k Kit[S, C]) Only(ctx context.Context, name string) error {
-	for _, r := range k.Rules {
-		if r.Name == name {
-			return k.run(ctx, r)
-		}
-	}
-	return fmt.Errorf("no rule %q", name)
-}
+// ended is the panic that ends a rule.
+type ended struct{ err error }
 
-// Names returns the names of all rules.
-func (k Kit[S, C]) Names() []string {
-	var names []string
-	for _, r := range k.Rules {
-		names = append(names, r.Name)
-	}
-	return names
-}
+// skipped is the error of a rule that cannot be checked.
+type skipped struct{ why string }
 
-func (k Kit[S, C]) skip(r Rule[C]) string {
-	switch {
-	case r.Needs&NeedsReopen != 0 && k.Harness.Reopen == nil:
-		return "Harness.Reopen is nil"
-	case r.Needs&NeedsCrash != 0 && k.Harness.Crash == nil:
-		return "Harness.Crash is nil"
-	case k.Lacks != nil:
-		return k.Lacks(r.Needs)
-	}
-	return ""
-}
+func (s skipped) Error() string { return "skipped: " + s.why }
 
-func (k Kit[S, C]) run(ctx context.Context, r Rule[C]) (err error) {
-	if k.Harness.Open == nil {
-		return errors.New("Harness.Open is nil")
-	}
-	c := &Check[S]{Ctx: ctx, Harness: k.Harness}
-	if c.Harness.Patience <= 0 {
-		c.Harness.Patience = 30 * time.Second
-	}
-	defer func() {
-		if c.stuck {
-			return // Close might wait for the hanging call
-		}
-		for _, s := range c.open {
-			if e := c.end(s); e != nil && err == nil {
-				err = fmt.Errorf("Close: %w", e)
-			}
-		}
-	}()
-	defer Recovered(&err)
-	r.Check(k.With(c))
-	return nil
-}
-
-// Check is one run of a rule. Its methods end a failed rule with a panic, which the kit
-// recovers, so that rules need no code for errors.
-type Check[S any] struct {
-	Ctx     context.Context
-	Harness Harness[S] // of this run alone
-	Prefix  string     // of failure messages
-
-	open  []S
-	stuck bool
-}
-
-type broken struct{ err error }
-
-// Recovered must be deferred. It turns the panic of a failed rule into an error.
-func Recovered(err *error) {
+// Recover must be deferred. It turns the end of a rule into an error. A panic of the
+// implementation breaks the rule, too, and its cleanups are omitted: they might wait for
+// a lock that it holds.
+func (c *Check) Recover(err *error) {
 	switch p := recover().(type) {
 	case nil:
-	case broken:
+	case ended:
 		*err = p.err
 	default:
-		panic(p)
+		c.abandoned = true
+		*err = fmt.Errorf("%spanic: %v\n%s", c.Prefix, p, debug.Stack())
 	}
 }
 
 // Failf ends the rule as broken.
-func (c *Check[S]) Failf(format string, args ...any) {
-	panic(broken{fmt.Errorf(c.Prefix+format, args...)})
+func (c *Check) Failf(format string, args ...any) {
+	panic(ended{fmt.Errorf(c.Prefix+format, args...)})
+}
+
+// Need ends the rule as one that cannot be checked, unless there is what it needs.
+func (c *Check) Need(ok bool, otherwise string) {
+	if !ok {
+		panic(ended{skipped{otherwise}})
+	}
 }
 
 // Must demands that there is no error.
-func (c *Check[S]) Must(err error, format string, args ...any) {
+func (c *Check) Must(err error, format string, args ...any) {
 	if err != nil {
 		c.Failf("%s: %w", fmt.Sprintf(format, args...), err)
 	}
 }
 
 // Is demands that err is the target.
-func (c *Check[S]) Is(err, target error, format string, args ...any) {
+func (c *Check) Is(err, target error, format string, args ...any) {
 	if !errors.Is(err, target) {
 		c.Failf("%s: error is %v, want one that is %q", fmt.Sprintf(format, args...), quoted(err), target)
 	}
@@ -203,87 +166,32 @@ func quoted(err error) string {
 	return fmt.Sprintf("%q", err)
 }
 
-// Store returns a new store.
-func (c *Check[S]) Store() S {
-	s, err := c.Harness.Open()
-	c.Must(err, "Open")
-	if any(s) == nil {
-		c.Failf("Open returned nil")
-	}
-	c.open = append(c.open, s)
-	return s
-}
-
-// Forget removes the store from those that the kit closes.
-func (c *Check[S]) Forget(s S) {
-	c.open = slices.DeleteFunc(c.open, func(o S) bool {
-		return reflect.ValueOf(o).Comparable() && reflect.ValueOf(s).Comparable() && any(o) == any(s)
-	})
-}
-
-func (c *Check[S]) end(s S) error {
-	if c.Harness.Close == nil {
-		return nil
-	}
-	return c.Harness.Close(s)
-}
-
-// Close closes a store.
-func (c *Check[S]) Close(s S) {
-	c.Forget(s)
-	c.Must(c.end(s), "Close")
-}
-
-// Reopen returns a store with the contents of s.
-func (c *Check[S]) Reopen(s S) S {
-	c.Close(s)
-	s, err := c.Harness.Reopen(s)
-	c.Must(err, "Reopen")
-	c.open = append(c.open, s)
-	return s
-}
-
-// Crash returns a store with what is left of s without a Close.
-func (c *Check[S]) Crash(s S) S {
-	c.Forget(s)
-	s, err := c.Harness.Crash(s)
-	c.Must(err, "Crash")
-	c.open = append(c.open, s)
-	return s
-}
-
-// Twice runs f on the store and, if the harness can reopen it, once more after that: bad
-// writes often show only when they are read back. It returns the open store.
-func (c *Check[S]) Twice(s S, f func(S)) S {
-	f(s)
-	if c.Harness.Reopen == nil {
-		return s
-	}
-	s = c.Reopen(s)
-	c.Prefix = "after Reopen: "
-	f(s)
-	c.Prefix = ""
-	return s
-}
+// Cleanup has f called at the end of the rule, last first. An error of f breaks a rule
+// that is not broken otherwise.
+func (c *Check) Cleanup(f func() error) { c.cleanups = append(c.cleanups, f) }
 
 // Within fails the rule if f does not return in time.
-func (c *Check[S]) Within(what string, f func()) {
+func (c *Check) Within(what string, f func()) {
 	done := make(chan error, 1)
 	go func() {
 		var err error
 		defer func() { done <- err }()
-		defer Recovered(&err)
+		defer c.Recover(&err)
 		f()
 	}()
-	timer := time.NewTimer(c.Harness.Patience)
+	patience := c.Patience
+	if patience <= 0 {
+		patience = 30 * time.Second
+	}
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case err := <-done:
 		if err != nil {
-			panic(broken{err})
+			panic(ended{err})
 		}
 	case <-timer.C:
-		c.stuck = true
-		c.Failf("%s did not return within %v; is a lock held while the caller runs?", what, c.Harness.Patience)
+		c.abandoned = true // a cleanup might wait for the hanging call
+		c.Failf("%s did not return within %v; is a lock held while the caller runs?", what, patience)
 	}
 }

@@ -19,44 +19,45 @@ type store struct {
 	events []string
 }
 
-type check struct{ *kit.Check[*store] }
+type stores struct{ *kit.Stores[*store] }
 
-const needsOwn = kit.NeedsOwn
+type rule = kit.Rule[stores]
 
-func small(all *[]*store, rules ...kit.Rule[check]) kit.Kit[*store, check] {
+// harness returns a harness whose stores are appended to all.
+func harness(all *[]*store) kit.Harness[*store] {
 	open := func(name string) (*store, error) {
 		s := &store{name: name}
 		*all = append(*all, s)
 		return s, nil
 	}
-	return kit.Kit[*store, check]{
-		Harness: kit.Harness[*store]{
-			Open: func() (*store, error) { return open("new") },
-			Close: func(s *store) error {
-				s.events = append(s.events, "closed")
-				return nil
-			},
-			Reopen: func(*store) (*store, error) { return open("reopened") },
-			Crash:  func(*store) (*store, error) { return open("crashed") },
+	return kit.Harness[*store]{
+		Open: func() (*store, error) { return open("new") },
+		Close: func(s *store) error {
+			s.events = append(s.events, "closed")
+			return nil
 		},
-		Rules: rules,
-		With:  func(c *kit.Check[*store]) check { return check{c} },
+		Reopen: func(*store) (*store, error) { return open("reopened") },
+		Crash:  func(*store) (*store, error) { return open("crashed") },
 	}
 }
 
-func told(rule string, err error) error { return fmt.Errorf("%s: %w", rule, err) }
+func kitOf(h kit.Harness[*store], rules ...rule) kit.Kit[stores] {
+	return kit.Kit[stores]{Rules: rules, Start: func(c *kit.Check) stores { return stores{kit.NewStores(c, h)} }}
+}
 
 // Each store is closed once, unless it crashed, whatever the result of the rule.
 func TestStoresAreClosedOnce(t *testing.T) {
 	var all []*store
-	k := small(&all, kit.Rule[check]{Name: "broken", Check: func(c check) {
+	k := kitOf(harness(&all), rule{Name: "one store is four", Check: func(c stores) {
 		c.Store()
 		s := c.Reopen(c.Store())
 		s = c.Crash(s)
 		c.Close(s)
 		c.Failf("no")
 	}})
-	if err := k.Check(t.Context(), told); err == nil || err.Error() != "broken: no" {
+	err := k.Check(t.Context())
+	var broken *kit.Error
+	if !errors.As(err, &broken) || broken.Rule != "one store is four" || err.Error() != `rule "one store is four" is broken: no` {
 		t.Errorf("error is %v", err)
 	}
 	var got []string
@@ -74,42 +75,47 @@ func TestDemands(t *testing.T) {
 	no := errors.New("no")
 	for _, tt := range []struct {
 		name  string
-		check func(check)
+		check func(stores)
 		want  string
 	}{
-		{"nothing", func(check) {}, ""},
-		{"no error", func(c check) { c.Must(nil, "Get") }, ""},
-		{"an error", func(c check) { c.Must(no, "Get %d", 1) }, "Get 1: no"},
-		{"the error", func(c check) { c.Is(fmt.Errorf("not: %w", no), no, "Get") }, ""},
-		{"another error", func(c check) { c.Is(errors.ErrUnsupported, no, "Get") }, `Get: error is "unsupported operation", want one that is "no"`},
-		{"none", func(c check) { c.Is(nil, no, "Get") }, `Get: error is nil, want one that is "no"`},
-		{"after a reopening", func(c check) {
+		{"nothing", func(stores) {}, ""},
+		{"no error", func(c stores) { c.Must(nil, "Get") }, ""},
+		{"an error", func(c stores) { c.Must(no, "Get %d", 1) }, "Get 1: no"},
+		{"the error", func(c stores) { c.Is(fmt.Errorf("not: %w", no), no, "Get") }, ""},
+		{"another error", func(c stores) { c.Is(errors.ErrUnsupported, no, "Get") }, `Get: error is "unsupported operation", want one that is "no"`},
+		{"none", func(c stores) { c.Is(nil, no, "Get") }, `Get: error is nil, want one that is "no"`},
+		{"after a reopening", func(c stores) {
+			c.Prefix = "step 3: "
 			c.Twice(c.Store(), func(s *store) {
 				if s.name == "reopened" {
 					c.Failf("%s", s.name)
 				}
 			})
-		}, "after Reopen: reopened"},
-		{"in another goroutine", func(c check) { c.Within("Get", func() { c.Failf("no") }) }, "no"},
+		}, "step 3: after Reopen: reopened"},
+		{"in another goroutine", func(c stores) { c.Within("Get", func() { c.Failf("no") }) }, "no"},
+		{"an error of a cleanup", func(c stores) { c.Cleanup(func() error { return no }) }, "no"},
 	} {
 		var all []*store
-		err := small(&all, kit.Rule[check]{Name: "rule", Check: tt.check}).Only(t.Context(), "rule")
-		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
+		got := ""
+		if err := kitOf(harness(&all), rule{Name: "rule", Check: tt.check}).Check(t.Context()); err != nil {
+			got = strings.TrimPrefix(err.Error(), `rule "rule" is broken: `)
+		}
+		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
 
 // A call that hangs breaks its rule, and its store is left as it is.
-func TestHangs(t *testing.T) {
+func TestHangingCallBreaksItsRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all []*store
 		end := make(chan bool)
 		began := time.Now()
-		err := small(&all, kit.Rule[check]{Name: "rule", Check: func(c check) {
+		err := kitOf(harness(&all), rule{Name: "rule", Check: func(c stores) {
 			c.Store()
 			c.Within("Get", func() { <-end })
-		}}).Only(t.Context(), "rule")
+		}}).Check(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "Get did not return within 30s") || time.Since(began) != 30*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -121,47 +127,37 @@ func TestHangs(t *testing.T) {
 }
 
 // Rules that a harness cannot test are skipped; a harness without Open is an error.
-func TestNeeds(t *testing.T) {
+func TestRulesOfMissingFieldsAreSkipped(t *testing.T) {
 	var all []*store
-	bad := func(c check) { c.Failf("no") }
-	k := small(&all,
-		kit.Rule[check]{Name: "reopens", Needs: kit.NeedsReopen, Check: bad},
-		kit.Rule[check]{Name: "crashes", Needs: kit.NeedsCrash, Check: bad},
-		kit.Rule[check]{Name: "its own", Needs: needsOwn, Check: bad})
-	if err := k.Check(t.Context(), told); strings.Count(fmt.Sprint(err), "no") != 3 {
+	h := harness(&all)
+	rules := []rule{
+		{Name: "reopens", Check: func(c stores) { c.Failf("%s", c.Reopen(c.Store()).name) }},
+		{Name: "crashes", Check: func(c stores) { c.Failf("%s", c.Crash(c.Store()).name) }},
+		{Name: "its own", Check: func(c stores) { c.Need(h.Close != nil, "Harness.Close is nil"); c.Failf("no") }},
+	}
+	if err := kitOf(h, rules...).Check(t.Context()); strings.Count(fmt.Sprint(err), "is broken") != 3 {
 		t.Errorf("error is %v, want three", err)
 	}
-	k.Harness.Reopen, k.Harness.Crash = nil, nil
-	k.Lacks = func(n kit.Needs) string {
-		if n&needsOwn != 0 {
-			return "Harness.Own is nil"
-		}
-		return ""
-	}
-	if err := k.Check(t.Context(), told); err != nil {
+	h.Reopen, h.Crash, h.Close = nil, nil, nil
+	if err := kitOf(h, rules...).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := k.Only(t.Context(), "gone"); err == nil {
-		t.Error("a rule that is not there was passed")
-	}
-	if k.Harness.Open = nil; k.Only(t.Context(), "its own") == nil {
+	kitOf(h, rules...).Run(t)
+	if h.Open = nil; kitOf(h, rules[2]).Check(t.Context()) == nil {
 		t.Error("a harness that cannot open a store was passed")
 	}
 }
 
-// Close may fail, and what a store panics with is not what a rule demands.
-func TestFailures(t *testing.T) {
+// Close may fail. A panic of a store breaks the rule, and the store is left as it is.
+func TestFailuresOfStores(t *testing.T) {
 	var all []*store
-	k := small(&all, kit.Rule[check]{Name: "rule", Check: func(c check) { c.Store() }})
-	k.Harness.Close = func(*store) error { return context.Canceled }
-	if err := k.Check(t.Context(), told); !errors.Is(err, context.Canceled) {
+	h := harness(&all)
+	h.Close = func(*store) error { return context.Canceled }
+	if err := kitOf(h, rule{Name: "rule", Check: func(c stores) { c.Store() }}).Check(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
-	k = small(&all, kit.Rule[check]{Name: "rule", Check: func(check) { panic("of the store") }})
-	defer func() {
-		if p := recover(); p != "of the store" {
-			t.Errorf("the panic is %v", p)
-		}
-	}()
-	k.Check(t.Context(), told)
+	err := kitOf(h, rule{Name: "rule", Check: func(c stores) { c.Store(); panic("of the store") }}).Check(t.Context())
+	if err == nil || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "panic: of the store") {
+		t.Errorf("error is %v", err)
+	}
 }

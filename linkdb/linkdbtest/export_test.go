@@ -1,9 +1,6 @@
 package linkdbtest
 
-import "context"
+import "github.com/recrawl/recrawl/internal/kit"
 
-// CheckRule checks one rule by its name.
-func CheckRule(ctx context.Context, h Harness, name string) error { return h.kit().Only(ctx, name) }
-
-// RuleNames returns the names of all rules.
-func RuleNames() []string { return Harness{}.kit().Names() }
+// Kit returns the kit of a harness.
+func Kit(h Harness) kit.Kit[*check] { return h.kit() }

@@ -13,8 +13,6 @@ package linkdbtest
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,50 +42,57 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a store broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a store broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(ctx context.Context, h Harness) error {
-	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
-}
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
-func (h Harness) kit() kit.Kit[linkdb.Store, *check] {
-	return kit.Kit[linkdb.Store, *check]{
-		Harness: kit.Harness[linkdb.Store]{
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		return &check{kit.NewStores(c, kit.Harness[linkdb.Store]{
 			Open: h.Open, Close: linkdb.Store.Close, Reopen: h.Reopen, Crash: h.Crash, Patience: h.Patience,
-		},
-		Rules: rules(),
-		With:  func(c *kit.Check[linkdb.Store]) *check { return &check{c, h} },
-	}
+		}), h}
+	}}
 }
 
 type rule = kit.Rule[*check]
 
-const (
-	needsReopen = kit.NeedsReopen
-	needsCrash  = kit.NeedsCrash
-)
-
-func rules() []rule {
-	return slices.Concat(recordRules(), scanRules(), mergeRules(), lifeRules(), modelRules())
-}
-
 // check is the run of one rule.
 type check struct {
-	*kit.Check[linkdb.Store]
+	*kit.Stores[linkdb.Store]
 	h Harness
+}
+
+func rules() []rule {
+	return []rule{
+		{Name: "a page without inlinks is no error", Check: pageWithoutInlinksIsNoError},
+		{Name: "any string can be a URL or an anchor", Check: anyStringCanBeURLOrAnchor},
+		{Name: "a page may have many inlinks, and a merge many pages", Check: pageMayHaveManyInlinks},
+		{Name: "the caller owns what it gets", Check: callerOwnsWhatItGets},
+		{Name: "the store neither keeps nor changes what it gets", Check: storeNeitherKeepsNorChangesWhatItGets},
+		{Name: "an empty store yields nothing", Check: emptyStoreYieldsNothing},
+		{Name: "pages are in key order", Check: pagesAreInKeyOrder},
+		{Name: "a range has its first key but not its last", Check: rangeHasFirstKeyButNotLast},
+		{Name: "a scan stops when the loop breaks", Check: scanStopsWhenLoopBreaks},
+		{Name: "a scan can be run again", Check: scanCanBeRunAgain},
+		{Name: "the loop may write", Check: loopMayWrite},
+		{Name: "inlinks are distinct and in order", Check: inlinksAreDistinctAndInOrder},
+		{Name: "merging again changes nothing", Check: mergingAgainChangesNothing},
+		{Name: "the order of merges does not matter", Check: orderOfMergesDoesNotMatter},
+		{Name: "a limit keeps the first inlinks", Check: limitKeepsFirstInlinks},
+		{Name: "an entry without inlinks makes no page", Check: entryWithoutInlinksMakesNoPage},
+		{Name: "entries out of order are ErrOrder and change nothing", Check: entriesOutOfOrderAreErrOrder},
+		{Name: "overlapping merges lose nothing", Check: overlappingMergesLoseNothing},
+		{Name: "a done context changes nothing", Check: doneContextChangesNothing},
+		{Name: "a closed store is ErrClosed", Check: closedStoreIsErrClosed},
+		{Name: "stores are independent", Check: storesAreIndependent},
+		{Name: "everything is there after Reopen", Check: everythingIsThereAfterReopen},
+		{Name: "a crash keeps every Merge that returned", Check: crashKeepsEveryMergeThatReturned},
+		{Name: "random steps agree with a map", Check: randomStepsAgreeWithMap},
+	}
 }

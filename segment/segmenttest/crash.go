@@ -10,143 +10,141 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-func crashRules() []rule {
-	return []rule{
-		{Name: "Reopen finds everything", Needs: needsReopen, Check: func(c *check) {
-			s := c.Store()
-			blocks := hostile(1 << 20)
-			c.put(s, "a", "open", false, blocks...)
-			c.put(s, "a", "done", true, blocks...)
-			c.put(s, "b", "open", false)
-			c.put(s, "c", "done", true)
-			c.Must(s.Remove(c.Ctx, "c"), "Remove")
-			for range 3 {
-				s = c.Reopen(s)
-				c.holds(s, "a", "open", false, blocks)
-				c.holds(s, "a", "done", true, blocks)
-				c.holds(s, "b", "open", false, nil)
-				c.lists(s, "a", "b")
-			}
-		}},
-		{Name: "a crash keeps what was synced or committed, and a prefix of the rest", Needs: needsCrash, Check: func(c *check) {
-			s := c.Store()
-			var model [][]byte
-			for round := range 6 {
-				done := fmt.Sprint("done", round)
-				blocks := some(done, round)
-				w := c.writer(s, "seg", done, 0)
-				c.append(w, blocks...)
-				c.Must(w.Commit(c.Ctx), "Commit")
-
-				w = c.writer(s, "seg", "open", -1)
-				c.holds(s, "seg", "open", false, model)
-				synced := 0
-				for i := range 5 {
-					b := fmt.Appendf(nil, "round %d, block %d", round, i)
-					c.append(w, b)
-					model = append(model, b)
-					if i == round%5 {
-						c.Must(w.Sync(c.Ctx), "Sync")
-						synced = len(model)
-					}
-				}
-				s = c.Crash(s)
-				c.holds(s, "seg", done, true, blocks)
-				got := c.read(s, "seg", "open", 0)
-				if len(got) < synced || len(got) > len(model) {
-					c.Failf("after a crash %d blocks are left; %d were synced, and %d written", len(got), synced, len(model))
-				}
-				model = model[:len(got)]
-				c.holds(s, "seg", "open", false, model)
-			}
-		}},
-		{Name: "after a crash there are no writers and no removed segments", Needs: needsCrash, Check: func(c *check) {
-			s := c.Store()
-			c.put(s, "gone", "part", true, some("b", 3)...)
-			w := c.writer(s, "seg", "part", 0)
-			c.append(w, []byte("block"))
-			c.Must(w.Sync(c.Ctx), "Sync")
-			c.Must(s.Remove(c.Ctx, "gone"), "Remove")
-			s = c.Crash(s)
-			c.missing(s, "gone", "part")
-			c.lists(s, "seg")
-			c.Must(c.writer(s, "seg", "part", 1).Close(), "Close")
-			c.Must(s.Remove(c.Ctx, "seg"), "Remove")
-			c.lists(s)
-		}},
-		{Name: "a torn block was never written", Needs: needsTear, Check: func(c *check) {
-			blocks := append(some("b", 4), []byte{}, []byte("the last block"))
-			for n := 1; n < 150; n += 1 + n/20 {
-				s := c.Store()
-				c.put(s, "seg", "part", false, blocks...)
-				c.Must(c.h.Tear(s, "seg", "part", n), "Tear")
-				got := c.read(s, "seg", "part", 0)
-				if len(got) >= len(blocks) {
-					c.Failf("%d blocks after a tear of %d bytes, want fewer than %d", len(got), n, len(blocks))
-				}
-				left := blocks[:len(got)]
-				s = c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", false, left) })
-				w := c.writer(s, "seg", "part", -1)
-				c.append(w, []byte("more"))
-				c.Must(w.Commit(c.Ctx), "Commit")
-				c.Twice(s, func(s segment.Store) {
-					c.holds(s, "seg", "part", true, append(slices.Clone(left), []byte("more")))
-				})
-			}
-		}},
-		{Name: "damage in a committed part is a CorruptError", Needs: needsDamage, Check: func(c *check) {
-			blocks := append(some("b", 3), []byte{}, bytes.Repeat([]byte("text "), 40))
-			for at := range 300 {
-				s := c.Store()
-				c.put(s, "seg", "part", true, blocks...)
-				c.Must(c.h.Damage(s, "seg", "part", at), "Damage")
-				c.Prefix = fmt.Sprintf("damaged at %d: ", at)
-				corrupt := func(err error, what string) {
-					if e := (*segment.CorruptError)(nil); !errors.As(err, &e) || e.File == "" {
-						c.Failf("%s: error is %v, want a *segment.CorruptError that names a file", what, err)
-					}
-				}
-				var got [][]byte
-				told := false
-				for b, err := range s.Read(c.Ctx, "seg", "part", 0) {
-					if err != nil {
-						corrupt(err, "Read")
-						told = true
-						break
-					}
-					if got = append(got, b); len(got) > len(blocks) {
-						break
-					}
-					c.same(got, blocks[:len(got)], "Read")
-				}
-				if !told {
-					c.same(got, blocks, "Read that reported no damage")
-				}
-				if info, err := s.Stat(c.Ctx, "seg", "part"); err != nil {
-					corrupt(err, "Stat")
-				} else if !info.Committed || info.Blocks != len(blocks) {
-					c.Failf("Stat is %+v", info)
-				}
-				w, err := s.Append(c.Ctx, "seg", "part", -1)
-				if err == nil {
-					w.Close()
-					c.Failf("a damaged committed part was opened for writing")
-				}
-				c.Prefix = ""
-				c.Must(s.Remove(c.Ctx, "seg"), "Remove of a damaged segment")
-				c.lists(s)
-			}
-		}},
+func reopenFindsEverything(c *check) {
+	s := c.Store()
+	blocks := hostile(1 << 20)
+	c.put(s, "a", "open", false, blocks...)
+	c.put(s, "a", "done", true, blocks...)
+	c.put(s, "b", "open", false)
+	c.put(s, "c", "done", true)
+	c.Must(s.Remove(c.Ctx, "c"), "Remove")
+	for range 3 {
+		s = c.Reopen(s)
+		c.holds(s, "a", "open", false, blocks)
+		c.holds(s, "a", "done", true, blocks)
+		c.holds(s, "b", "open", false, nil)
+		c.lists(s, "a", "b")
 	}
 }
 
-func modelRules() []rule {
-	return []rule{
-		{Name: "any sequence of calls agrees with the model", Check: func(c *check) {
-			for seed := range uint64(4) {
-				c.model(c.h.Seed + seed)
+func crashKeepsWhatWasSynced(c *check) {
+	s := c.Store()
+	var model [][]byte
+	for round := range 6 {
+		done := fmt.Sprint("done", round)
+		blocks := some(done, round)
+		w := c.writer(s, "seg", done, 0)
+		c.append(w, blocks...)
+		c.Must(w.Commit(c.Ctx), "Commit")
+
+		w = c.writer(s, "seg", "open", -1)
+		c.holds(s, "seg", "open", false, model)
+		synced := 0
+		for i := range 5 {
+			b := fmt.Appendf(nil, "round %d, block %d", round, i)
+			c.append(w, b)
+			model = append(model, b)
+			if i == round%5 {
+				c.Must(w.Sync(c.Ctx), "Sync")
+				synced = len(model)
 			}
-		}},
+		}
+		s = c.Crash(s)
+		c.holds(s, "seg", done, true, blocks)
+		got := c.read(s, "seg", "open", 0)
+		if len(got) < synced || len(got) > len(model) {
+			c.Failf("after a crash %d blocks are left; %d were synced, and %d written", len(got), synced, len(model))
+		}
+		model = model[:len(got)]
+		c.holds(s, "seg", "open", false, model)
+	}
+}
+
+func noWritersAfterCrash(c *check) {
+	s := c.Store()
+	c.put(s, "gone", "part", true, some("b", 3)...)
+	w := c.writer(s, "seg", "part", 0)
+	c.append(w, []byte("block"))
+	c.Must(w.Sync(c.Ctx), "Sync")
+	c.Must(s.Remove(c.Ctx, "gone"), "Remove")
+	s = c.Crash(s)
+	c.missing(s, "gone", "part")
+	c.lists(s, "seg")
+	c.Must(c.writer(s, "seg", "part", 1).Close(), "Close")
+	c.Must(s.Remove(c.Ctx, "seg"), "Remove")
+	c.lists(s)
+}
+
+func tornBlockWasNeverWritten(c *check) {
+	c.Need(c.h.Tear != nil, "Harness.Tear is nil")
+	blocks := append(some("b", 4), []byte{}, []byte("the last block"))
+	for n := 1; n < 150; n += 1 + n/20 {
+		s := c.Store()
+		c.put(s, "seg", "part", false, blocks...)
+		c.Must(c.h.Tear(s, "seg", "part", n), "Tear")
+		got := c.read(s, "seg", "part", 0)
+		if len(got) >= len(blocks) {
+			c.Failf("%d blocks after a tear of %d bytes, want fewer than %d", len(got), n, len(blocks))
+		}
+		left := blocks[:len(got)]
+		s = c.Twice(s, func(s segment.Store) { c.holds(s, "seg", "part", false, left) })
+		w := c.writer(s, "seg", "part", -1)
+		c.append(w, []byte("more"))
+		c.Must(w.Commit(c.Ctx), "Commit")
+		c.Twice(s, func(s segment.Store) {
+			c.holds(s, "seg", "part", true, append(slices.Clone(left), []byte("more")))
+		})
+	}
+}
+
+func damageInCommittedPartIsCorruptError(c *check) {
+	c.Need(c.h.Damage != nil, "Harness.Damage is nil")
+	blocks := append(some("b", 3), []byte{}, bytes.Repeat([]byte("text "), 40))
+	for at := range 300 {
+		s := c.Store()
+		c.put(s, "seg", "part", true, blocks...)
+		c.Must(c.h.Damage(s, "seg", "part", at), "Damage")
+		c.Prefix = fmt.Sprintf("damaged at %d: ", at)
+		corrupt := func(err error, what string) {
+			if e := (*segment.CorruptError)(nil); !errors.As(err, &e) || e.File == "" {
+				c.Failf("%s: error is %v, want a *segment.CorruptError that names a file", what, err)
+			}
+		}
+		var got [][]byte
+		told := false
+		for b, err := range s.Read(c.Ctx, "seg", "part", 0) {
+			if err != nil {
+				corrupt(err, "Read")
+				told = true
+				break
+			}
+			if got = append(got, b); len(got) > len(blocks) {
+				break
+			}
+			c.same(got, blocks[:len(got)], "Read")
+		}
+		if !told {
+			c.same(got, blocks, "Read that reported no damage")
+		}
+		if info, err := s.Stat(c.Ctx, "seg", "part"); err != nil {
+			corrupt(err, "Stat")
+		} else if !info.Committed || info.Blocks != len(blocks) {
+			c.Failf("Stat is %+v", info)
+		}
+		w, err := s.Append(c.Ctx, "seg", "part", -1)
+		if err == nil {
+			w.Close()
+			c.Failf("a damaged committed part was opened for writing")
+		}
+		c.Prefix = ""
+		c.Must(s.Remove(c.Ctx, "seg"), "Remove of a damaged segment")
+		c.lists(s)
+	}
+}
+
+func anySequenceOfCallsAgreesWithModel(c *check) {
+	for seed := range uint64(4) {
+		c.model(c.h.Seed + seed)
 	}
 }
 

@@ -322,6 +322,17 @@ func swap(op string, from, to error) func(string, error) error {
 func mutants() []mutant {
 	errOther := errors.New("something else")
 	return []mutant{
+		{name: "an empty part is lost", rule: "a part may have no blocks", fault: fault{left: func(_ bool, p saved) (saved, bool) { return p, len(p.blocks) > 0 }}},
+		{name: "a segment of a device's name is refused", rule: "every valid name can be used", fault: fault{append: func(w segment.BlockWriter, ctx context.Context, b []byte) error {
+			if bytes.HasPrefix(b, []byte("con ")) {
+				return errOther
+			}
+			return w.Append(ctx, b)
+		}}},
+		{name: "Sync fails", rule: "Sync has no visible effect", fault: fault{err: swap("sync", nil, errOther)}},
+		{name: "yields the beginning of a block", rule: "a reader sees whole blocks in order while a writer writes", fault: fault{block: func(_ int, b []byte) []byte { return b[:len(b)-1] }}},
+		{name: "removes nothing that is read", rule: "Remove during reads does no harm", fault: fault{err: swap("remove", nil, segment.ErrBusy)}},
+		{name: "a crash loses what was synced of an open part", rule: "after a crash there are no writers and no removed segments", fault: fault{left: func(crash bool, p saved) (saved, bool) { return p, !crash }}},
 		{name: "drops empty blocks", rule: "blocks are read as they were appended", fault: fault{append: func(w segment.BlockWriter, ctx context.Context, b []byte) error {
 			if len(b) == 0 {
 				return w.Sync(ctx)

@@ -16,7 +16,6 @@ package segmenttest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -58,84 +57,90 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a store broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a store broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(ctx context.Context, h Harness) error {
-	return h.kit().Check(ctx, func(rule string, err error) error { return &Error{Rule: rule, Err: err} })
-}
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
-func (h Harness) kit() kit.Kit[segment.Store, *check] {
-	return kit.Kit[segment.Store, *check]{
-		Harness: kit.Harness[segment.Store]{Open: h.Open, Reopen: h.Reopen, Crash: h.Crash, Patience: h.Patience},
-		Rules:   rules(),
-		With:    h.check,
-		Lacks: func(n kit.Needs) string {
-			switch {
-			case n&needsTear != 0 && h.Tear == nil:
-				return "Harness.Tear is nil"
-			case n&needsDamage != 0 && h.Damage == nil:
-				return "Harness.Damage is nil"
-			}
-			return ""
-		},
-	}
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		run := &check{h: h}
+		stores := kit.Harness[segment.Store]{Open: h.Open, Close: run.closeStore, Reopen: h.Reopen, Patience: h.Patience}
+		if h.Crash != nil {
+			stores.Crash = run.crashStore
+		}
+		run.Stores = kit.NewStores(c, stores)
+		return run
+	}}
 }
 
 type rule = kit.Rule[*check]
 
-const (
-	needsReopen = kit.NeedsReopen
-	needsCrash  = kit.NeedsCrash
-	needsTear   = kit.NeedsOwn
-	needsDamage = kit.NeedsOwn << 1
-)
-
-func rules() []rule {
-	return slices.Concat(readRules(), nameRules(), writeRules(), removeRules(), contextRules(), concurrencyRules(), crashRules(), modelRules())
-}
-
 // check is the run of one rule.
 type check struct {
-	*kit.Check[segment.Store]
+	*kit.Stores[segment.Store]
 	h       Harness
 	writers []segment.BlockWriter
 }
 
-// check returns a run that closes its writers before the store, unless the store
-// crashes.
-func (h Harness) check(k *kit.Check[segment.Store]) *check {
-	c := &check{Check: k, h: h}
-	k.Harness.Close = func(s segment.Store) error {
-		for _, w := range c.writers {
-			if err := w.Close(); err != nil {
-				return fmt.Errorf("writer: %w", err)
-			}
-		}
-		if c.writers = nil; h.Close == nil {
-			return nil
-		}
-		return h.Close(s)
-	}
-	if h.Crash != nil {
-		k.Harness.Crash = func(s segment.Store) (segment.Store, error) {
-			c.writers = nil
-			return h.Crash(s)
+// closeStore closes the writers before the store.
+func (c *check) closeStore(s segment.Store) error {
+	for _, w := range c.writers {
+		if err := w.Close(); err != nil {
+			return fmt.Errorf("writer: %w", err)
 		}
 	}
-	return c
+	if c.writers = nil; c.h.Close == nil {
+		return nil
+	}
+	return c.h.Close(s)
+}
+
+// crashStore leaves the writers as they are.
+func (c *check) crashStore(s segment.Store) (segment.Store, error) {
+	c.writers = nil
+	return c.h.Crash(s)
+}
+
+func rules() []rule {
+	return []rule{
+		{Name: "blocks are read as they were appended", Check: blocksAreReadAsTheyWereAppended},
+		{Name: "a part may have no blocks", Check: partMayHaveNoBlocks},
+		{Name: "Read begins with the requested block", Check: readBeginsWithRequestedBlock},
+		{Name: "a part that is being written can be read", Check: partThatIsBeingWrittenCanBeRead},
+		{Name: "Stat returns the size", Check: statReturnsSize},
+		{Name: "a missing part is ErrNotFound", Check: missingPartIsErrNotFound},
+		{Name: "the caller owns what it gets", Check: callerOwnsWhatItGets},
+		{Name: "the store keeps no memory of its caller", Check: storeKeepsNoMemoryOfItsCaller},
+		{Name: "a loop may break, and may use the store", Check: loopMayBreak},
+		{Name: "an invalid name is ErrName", Check: invalidNameIsErrName},
+		{Name: "every valid name can be used", Check: everyValidNameCanBeUsed},
+		{Name: "List is in order of names", Check: listIsInOrderOfNames},
+		{Name: "Append keeps the blocks it is told to", Check: appendKeepsBlocksItIsToldTo},
+		{Name: "Append that would keep too many blocks is ErrNotFound and changes nothing", Check: appendThatKeepsTooManyIsErrNotFound},
+		{Name: "a part has one writer", Check: partHasOneWriter},
+		{Name: "a committed part is complete", Check: committedPartIsComplete},
+		{Name: "a closed writer leaves the part open", Check: closedWriterLeavesPartOpen},
+		{Name: "a writer after Close or Commit is ErrClosed", Check: writerAfterCloseOrCommitIsErrClosed},
+		{Name: "Sync has no visible effect", Check: syncHasNoVisibleEffect},
+		{Name: "Remove deletes a segment with all its parts, and no other", Check: removeDeletesSegmentWithAllItsParts},
+		{Name: "Remove of a missing segment does nothing", Check: removeOfMissingSegmentDoesNothing},
+		{Name: "Remove is ErrBusy while a part is being written", Check: removeIsErrBusyWhilePartIsBeingWritten},
+		{Name: "a done context changes nothing", Check: doneContextChangesNothing},
+		{Name: "a loop ends when its context does", Check: loopEndsWhenItsContextDoes},
+		{Name: "one of several concurrent Appends wins", Check: oneOfSeveralConcurrentAppendsWins},
+		{Name: "a reader sees whole blocks in order while a writer writes", Check: readerSeesWholeBlocksInOrder},
+		{Name: "Remove during reads does no harm", Check: removeDuringReadsDoesNoHarm},
+		{Name: "Reopen finds everything", Check: reopenFindsEverything},
+		{Name: "a crash keeps what was synced or committed, and a prefix of the rest", Check: crashKeepsWhatWasSynced},
+		{Name: "after a crash there are no writers and no removed segments", Check: noWritersAfterCrash},
+		{Name: "a torn block was never written", Check: tornBlockWasNeverWritten},
+		{Name: "damage in a committed part is a CorruptError", Check: damageInCommittedPartIsCorruptError},
+		{Name: "any sequence of calls agrees with the model", Check: anySequenceOfCallsAgreesWithModel},
+	}
 }

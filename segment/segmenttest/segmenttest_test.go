@@ -1,12 +1,11 @@
 package segmenttest_test
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/segment/segmenttest"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -35,35 +34,17 @@ func TestCheckWithoutOpen(t *testing.T) {
 	}
 }
 
-// TestTeeth runs the kit over stores with one fault each and demands that the
-// rule that names the fault is among the rules broken.
-func TestTeeth(t *testing.T) {
+// TestRulesFindFaults runs over stores with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
+	var all []kit.Mutant[segmenttest.Harness]
 	for _, m := range mutants() {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			h := harness(m.fault)
-			if m.hangs {
-				h.Patience = 200 * time.Millisecond
-			}
-			broken := rulesOf(segmenttest.Check(t.Context(), h))
-			if !slices.Contains(broken, m.rule) {
-				t.Errorf("rule %q was not broken; broken were %q", m.rule, broken)
-			}
-		})
-	}
-}
-
-func rulesOf(err error) []string {
-	var names []string
-	if all, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, err := range all.Unwrap() {
-			var e *segmenttest.Error
-			if errors.As(err, &e) {
-				names = append(names, e.Rule)
-			}
+		h := harness(m.fault)
+		if m.hangs {
+			h.Patience = 200 * time.Millisecond
 		}
+		all = append(all, kit.Mutant[segmenttest.Harness]{Fault: m.name, Rule: m.rule, Harness: h})
 	}
-	return names
+	kit.Catch(t, segmenttest.Kit, all, nil)
 }
 
 func TestCheckNamesTheRule(t *testing.T) {
