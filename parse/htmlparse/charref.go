@@ -87,27 +87,8 @@ func (z *tokens) charRef(s []byte, i int, inValue bool) int {
 		end++
 	}
 	ref := s[i:end]
-	switch string(ref) {
-	case "&":
+	if len(ref) == 1 {
 		z.decoded = append(z.decoded, '&')
-		return end
-	case "&amp;":
-		z.decoded = append(z.decoded, '&')
-		return end
-	case "&lt;":
-		z.decoded = append(z.decoded, '<')
-		return end
-	case "&gt;":
-		z.decoded = append(z.decoded, '>')
-		return end
-	case "&quot;", "&#34;":
-		z.decoded = append(z.decoded, '"')
-		return end
-	case "&#39;":
-		z.decoded = append(z.decoded, '\'')
-		return end
-	case "&nbsp;", "&#160;":
-		z.decoded = append(z.decoded, "\u00a0"...)
 		return end
 	}
 	if inValue && ref[1] != '#' {

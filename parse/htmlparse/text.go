@@ -2,10 +2,8 @@ package htmlparse
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math/bits"
 	"unicode"
 	"unicode/utf8"
 
@@ -49,12 +47,6 @@ func (f *folder) add(s []byte) {
 		start := i
 		for i++; i < len(s); i++ {
 			c := s[i]
-			if c < 0x80 {
-				if i = words8(s, i); i == len(s) {
-					break
-				}
-				c = s[i]
-			}
 			if plain[c] {
 				continue
 			}
@@ -80,33 +72,6 @@ func (f *folder) add(s []byte) {
 			return
 		}
 	}
-}
-
-// words8 continues from i over words of printable ASCII separated by single spaces,
-// eight bytes at a time, and stops before anything else, or before the space in front
-// of it.
-func words8(s []byte, i int) int {
-	const ones, highs, spaces = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
-	for len(s)-i >= 8 {
-		w := binary.LittleEndian.Uint64(s[i:])
-		// The high bit of a byte of other is set if the byte is below 0x20 or above
-		// 0x7e, provided that no lower byte's bit is set.
-		other := ((w - spaces) | (w + ones) | w) & highs
-		x := w ^ spaces
-		space := (x - ones) &^ x & highs // likewise for spaces
-		if stop := other | space&(space<<8); stop != 0 {
-			i += bits.TrailingZeros64(stop) >> 3
-			if s[i-1] == ' ' {
-				i--
-			}
-			return i
-		}
-		if space>>63 != 0 { // what follows it is not known yet
-			return i + 7
-		}
-		i += 8
-	}
-	return i
 }
 
 // clip returns the longest prefix of b of at most n bytes that ends with a

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// FuzzFolder compares what is read eight bytes at a time with a definition.
+// FuzzFolder compares folded text with its definition.
 func FuzzFolder(f *testing.F) {
 	for _, s := range []string{
 		"one two three  four five", "1234567 8901234567 ", "exactly8 exactly8 exactly8", "       !a       !b", "a !b !c !d !e !f !g !h", "tab\tand\nline\rfeed\x0bx\x00y\x7fz",
