@@ -33,7 +33,7 @@ func TestRulesAreReadAgainBetweenRounds(t *testing.T) {
 	write("+.")
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
-		file, err := urlfilter.OpenFilter(path, urlfilter.ParseRegex)
+		file, err := urlfilter.OpenFilter(path, urlfilter.ParseRegex, urlfilter.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func TestRedirectsAreFollowedAtOnce(t *testing.T) {
 				r := newRig(t, s, append(test.list, []string{a}[len(test.list)/2:]...)...)
 				r.o.Following.MaxRedirects, r.o.Following.SkipExceeded = test.max, test.skip
 				if test.filter != "" {
-					f, err := urlfilter.ParseRegex(strings.NewReader(test.filter))
+					f, err := urlfilter.ParseRegex(strings.NewReader(test.filter), urlfilter.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -138,7 +138,7 @@ func TestHopsOfRobots(t *testing.T) {
 				m := &moving{to: c.to, text: c.text}
 				r := m.rig(t, "http://a.test/0")
 				if c.filter != "" {
-					f, err := urlfilter.ParseRegex(strings.NewReader(c.filter))
+					f, err := urlfilter.ParseRegex(strings.NewReader(c.filter), urlfilter.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

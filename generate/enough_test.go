@@ -49,7 +49,9 @@ type oddly struct{}
 func (oddly) Accept(url string) bool { return strings.IndexByte("13579", url[len(url)-1]) < 0 }
 
 // narrow refuses URLs whose last digit is odd, and keeps hosts.
-type narrow struct{ urlfilter.Pass }
+type narrow struct{}
+
+func (narrow) KeepsHost(urlfilter.Scope, string) bool { return true }
 
 func (narrow) Normalize(_ urlfilter.Scope, url string) (string, error) {
 	if !(oddly{}).Accept(url) {

@@ -10,17 +10,17 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// Prefix accepts URLs that begin with one of its prefixes. The zero value
-// rejects everything. (Nutch: urlfilter-prefix.)
-type Prefix struct{ affixes }
+// prefixFilter accepts URLs that begin with one of its prefixes.
+type prefixFilter struct{ affixes }
 
-// NewPrefix makes a filter of prefixes.
-func NewPrefix(prefixes ...string) *Prefix { return &Prefix{sortAffixes(numberless(prefixes))} }
+// NewPrefix makes a filter that accepts URLs with one of some prefixes, and nothing without any.
+func NewPrefix(prefixes ...string) Filter { return &prefixFilter{sortAffixes(numberless(prefixes))} }
 
-// ParsePrefix reads Nutch's prefix-urlfilter.txt: one prefix per line, taken
-// literally; empty lines and those that begin with "#" or a blank are skipped.
-// An error is a [*SyntaxError].
-func ParsePrefix(r io.Reader) (*Prefix, error) {
+// ParsePrefix reads the prefixes of [NewPrefix] from Nutch's prefix-urlfilter.txt: one prefix per
+// line, taken literally; empty lines and those that begin with "#" or a blank are skipped. The
+// options make no difference. An error is a [*SyntaxError]. (Nutch: urlfilter-prefix,
+// urlfilter.prefix.file.)
+func ParsePrefix(r io.Reader, _ Options) (Filter, error) {
 	var all []affix
 	err := readLines(r, func(n int, line string) error {
 		if line != "" && line[0] != '#' && line[0] != ' ' {
@@ -31,31 +31,28 @@ func ParsePrefix(r io.Reader) (*Prefix, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prefix{sortAffixes(all)}, nil
+	return &prefixFilter{sortAffixes(all)}, nil
 }
 
 // Accept reports whether the URL has one of the prefixes.
-func (f *Prefix) Accept(url string) bool { return find(&f.affixes, url) != nil }
+func (f *prefixFilter) Accept(url string) bool { return find(&f.affixes, url) != nil }
 
 // Explain returns the prefix that the URL has.
-func (f *Prefix) Explain(url string) string { return find(&f.affixes, url).rule() }
+func (f *prefixFilter) Explain(url string) string { return find(&f.affixes, url).rule() }
 
 // String describes the filter.
-func (f *Prefix) String() string { return fmt.Sprintf("prefix filter of %d entries", len(f.sorted)) }
+func (f *prefixFilter) String() string {
+	return fmt.Sprintf("prefix filter of %d entries", len(f.sorted))
+}
 
-// Suffix accepts or rejects URLs by their ending. The zero value rejects
-// everything. (Nutch: urlfilter-suffix.)
-type Suffix struct {
-	// NutchCompat compares with the path only if java.net.URL accepts the URL,
-	// and otherwise with all of it. It must not be changed once the filter is
-	// in use.
-	NutchCompat bool
-
-	o SuffixOptions
+// suffixFilter accepts or rejects URLs by their ending.
+type suffixFilter struct {
+	compat bool // NutchCompat
+	o      SuffixOptions
 	affixes
 }
 
-// SuffixOptions say what the suffixes of a [Suffix] mean.
+// SuffixOptions say what the suffixes of [NewSuffix] mean.
 type SuffixOptions struct {
 	// Reject makes the filter reject the listed suffixes and accept everything
 	// else. Without it, only the listed suffixes are accepted.
@@ -67,28 +64,30 @@ type SuffixOptions struct {
 	Path bool
 }
 
-// NewSuffix makes a filter of suffixes.
-func NewSuffix(o SuffixOptions, suffixes ...string) *Suffix {
-	return newSuffix(o, numberless(suffixes))
+// NewSuffix makes a filter that accepts URLs with one of some suffixes, or rejects them.
+func NewSuffix(o SuffixOptions, suffixes ...string) Filter {
+	return newSuffix(o, numberless(suffixes), false)
 }
 
-func newSuffix(o SuffixOptions, all []affix) *Suffix {
+func newSuffix(o SuffixOptions, all []affix, compat bool) *suffixFilter {
 	for i := range all {
 		if o.IgnoreCase {
 			all[i].key = strings.ToLower(all[i].key)
 		}
 		all[i].key = reverse(all[i].key)
 	}
-	return &Suffix{o: o, affixes: sortAffixes(all)}
+	return &suffixFilter{compat, o, sortAffixes(all)}
 }
 
-// ParseSuffix reads Nutch's suffix-urlfilter.txt. Lines are trimmed; empty ones
+// ParseSuffix reads Nutch's suffix-urlfilter.txt for [NewSuffix]. Lines are trimmed; empty ones
 // and those that begin with "#" are skipped. A line that begins with "+" or "-"
 // sets the mode: "+" accepts everything except the listed suffixes, "-", the
 // default, nothing but them; the last such line counts. A letter I in a mode
 // line ignores case, a P compares with the path; both stay set. Any other line
-// is a suffix. An error is a [*SyntaxError].
-func ParseSuffix(r io.Reader) (*Suffix, error) {
+// is a suffix. NutchCompat compares with the path only if java.net.URL accepts the URL, and
+// otherwise with all of it. An error is a [*SyntaxError]. (Nutch: urlfilter-suffix,
+// urlfilter.suffix.file.)
+func ParseSuffix(r io.Reader, opts Options) (Filter, error) {
 	var o SuffixOptions
 	var all []affix
 	err := readLines(r, func(n int, line string) error {
@@ -107,22 +106,22 @@ func ParseSuffix(r io.Reader) (*Suffix, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSuffix(o, all), nil
+	return newSuffix(o, all, opts.NutchCompat), nil
 }
 
 // Accept reports whether the ending of the URL is acceptable.
-func (f *Suffix) Accept(url string) bool { return (f.suffix(url) != nil) != f.o.Reject }
+func (f *suffixFilter) Accept(url string) bool { return (f.suffix(url) != nil) != f.o.Reject }
 
 // Explain returns the suffix that the URL has.
-func (f *Suffix) Explain(url string) string { return f.suffix(url).rule() }
+func (f *suffixFilter) Explain(url string) string { return f.suffix(url).rule() }
 
-func (f *Suffix) suffix(url string) *affix {
+func (f *suffixFilter) suffix(url string) *affix {
 	if len(f.sorted) == 0 {
 		return nil
 	}
 	switch {
 	case !f.o.Path:
-	case f.NutchCompat:
+	case f.compat:
 		if u, err := javaurl.Parse(url, javaurl.Handled); err == nil {
 			url = u.Path
 		}
@@ -159,10 +158,12 @@ func (f *Suffix) suffix(url string) *affix {
 }
 
 // String describes the filter.
-func (f *Suffix) String() string { return fmt.Sprintf("suffix filter of %d entries", len(f.sorted)) }
+func (f *suffixFilter) String() string {
+	return fmt.Sprintf("suffix filter of %d entries", len(f.sorted))
+}
 
 // empty reports whether the filter has no entries and rejects everything.
-func (f *Suffix) empty() bool { return len(f.sorted) == 0 && !f.o.Reject }
+func (f *suffixFilter) empty() bool { return len(f.sorted) == 0 && !f.o.Reject }
 
 // affixes are prefixes, or reversed suffixes, sorted and without those that
 // another makes redundant. So if a string has any of them as a prefix, it is

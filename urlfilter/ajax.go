@@ -9,25 +9,25 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// AjaxNormalizer rewrites URLs of pages that followed the former AJAX crawling
+// NewAjaxNormalizer makes a normalizer that rewrites URLs of pages that followed the former AJAX crawling
 // scheme: "#!state" becomes the parameter "_escaped_fragment_=state", which the
 // server sees, and in the scope [Indexer] "#!state" again, which people see. It
 // has to come before normalizers that drop fragments, such as [Basic]; in the
-// scope Indexer after them with Loops set to 1, or alone, by way of [Scoped].
-// (Nutch: urlnormalizer-ajax.)
-type AjaxNormalizer struct {
-	// NutchCompat writes escapes in lower case, decodes all of them on the way
-	// back, takes everything after the first "&" of the query as the parameter,
-	// and drops user information.
-	NutchCompat bool
-}
+// scope Indexer after them with Loops set to 1, or alone, by way of [NewScoped].
+//
+// NutchCompat writes escapes in lower case, decodes all of them on the way
+// back, takes everything after the first "&" of the query as the parameter,
+// and drops user information. (Nutch: urlnormalizer-ajax.)
+func NewAjaxNormalizer(o Options) Normalizer { return ajaxNormalizer(o) }
+
+type ajaxNormalizer Options
 
 const escapedFragment = "_escaped_fragment_="
 
 var errFragment = errors.New("no parameter " + escapedFragment)
 
 // Normalize rewrites the URL for the scope.
-func (n AjaxNormalizer) Normalize(scope Scope, url string) (string, error) {
+func (n ajaxNormalizer) Normalize(scope Scope, url string) (string, error) {
 	switch {
 	case scope != Indexer:
 		i := strings.Index(url, "#!")
@@ -55,7 +55,7 @@ func (n AjaxNormalizer) Normalize(scope Scope, url string) (string, error) {
 	return unescapeFragment(url), nil
 }
 
-func (n AjaxNormalizer) escape(s string) string {
+func (n ajaxNormalizer) escape(s string) string {
 	hex := "0123456789ABCDEF"
 	if n.NutchCompat {
 		hex = "0123456789abcdef"
@@ -152,7 +152,7 @@ func unescapeFragmentNutch(url string) (string, error) {
 }
 
 // ExplainScope says which way the URL is rewritten in a scope.
-func (n AjaxNormalizer) ExplainScope(scope Scope, url string) string {
+func (n ajaxNormalizer) explainScope(scope Scope, url string) string {
 	if scope == Indexer {
 		return explainChange(n, scope, url, escapedFragment+" -> #!")
 	}
@@ -160,7 +160,7 @@ func (n AjaxNormalizer) ExplainScope(scope Scope, url string) string {
 }
 
 // Explain says whether the URL is rewritten, in any scope but [Indexer].
-func (n AjaxNormalizer) Explain(url string) string { return n.ExplainScope(AnyScope, url) }
+func (n ajaxNormalizer) Explain(url string) string { return n.explainScope(AnyScope, url) }
 
 // String names the normalizer.
-func (AjaxNormalizer) String() string { return "ajax normalizer" }
+func (ajaxNormalizer) String() string { return "ajax normalizer" }

@@ -39,7 +39,7 @@ import (
 // crawldb, so that the records of a host lie together.
 type Basic struct {
 	// Schemes are the schemes to crawl, in lower case; nil means http and
-	// https. A scheme that is not "special" to the WHATWG is treated like http,
+	// https. [Rules.AllowSchemes] adds some. A scheme that is not "special" to the WHATWG is treated like http,
 	// but has no default port.
 	Schemes []string
 	// MergeSlashes merges consecutive slashes in a path into one, as Nutch
@@ -85,6 +85,17 @@ var (
 	errIPv4     = errors.New("bad IPv4 address")
 	errIPv6     = errors.New("bad IPv6 address")
 )
+
+// allowed returns a copy of the schemes that are crawled.
+func (b Basic) allowed() []string {
+	switch {
+	case b.Schemes != nil:
+		return slices.Clone(b.Schemes)
+	case b.NutchCompat:
+		return []string{"http", "https", "ftp", "file", "mailto"}
+	}
+	return []string{"http", "https"}
+}
 
 // Normalize returns the normal form of a URL. The scope makes no difference.
 func (b Basic) Normalize(_ Scope, url string) (string, error) {

@@ -45,8 +45,8 @@ func benchFilter(b *testing.B, f Filter, urls []string, want bool) {
 func BenchmarkFilter10kDomains(b *testing.B) {
 	listed, others := benchURLs()
 	entries := benchList("example-%d.com")
-	f := must[*Domain](b)(NewDomain(entries...))
-	within := must[*Domain](b)(Within(entries...))
+	f := must[Filter](b)(ParseDomain(strings.NewReader(strings.Join(entries, "\n")), Options{}))
+	within := must[Filter](b)(Within(entries...))
 	var deep []string
 	for _, u := range listed {
 		deep = append(deep, strings.Replace(u, "www.", "a.b.", 1))
@@ -57,10 +57,10 @@ func BenchmarkFilter10kDomains(b *testing.B) {
 	b.Run("listed, deep", func(b *testing.B) { benchFilter(b, f, deep, true) })
 	b.Run("within/listed", func(b *testing.B) { benchFilter(b, within, listed, true) })
 	b.Run("fast/listed", func(b *testing.B) {
-		benchFilter(b, must[*Fast](b)(ParseFast(strings.NewReader(fast), FastOptions{})), listed, true)
+		benchFilter(b, must[Filter](b)(ParseFast(strings.NewReader(fast), FastOptions{})), listed, true)
 	})
 	sections := "> " + strings.Join(entries, "\n-/private\n<\n> ") + "\n-/private\n<\n+."
-	b.Run("sections/listed", func(b *testing.B) { benchFilter(b, must[*Regex](b)(NewRegex(sections)), listed, true) })
+	b.Run("sections/listed", func(b *testing.B) { benchFilter(b, must[Filter](b)(NewRegex(sections)), listed, true) })
 	b.Run("baseline map", func(b *testing.B) {
 		hosts := map[string]bool{}
 		var keys []string
@@ -101,7 +101,7 @@ func BenchmarkFilter10kAffixes(b *testing.B) {
 // package regexp for all of them but the one that it cannot do.
 func BenchmarkFilterShippedRegex(b *testing.B) {
 	listed, _ := benchURLs()
-	f := must[*Regex](b)(NewRegex(shipped...))
+	f := must[Filter](b)(NewRegex(shipped...))
 	b.Run("ours", func(b *testing.B) { benchFilter(b, f, listed, true) })
 	var plain []*regexp.Regexp
 	for _, r := range shipped {
@@ -121,7 +121,7 @@ func BenchmarkFilterShippedRegex(b *testing.B) {
 	})
 	for _, r := range shipped {
 		b.Run(r[:min(len(r), 30)], func(b *testing.B) {
-			f := must[*Regex](b)(NewRegex(r))
+			f := must[Filter](b)(NewRegex(r))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				f.Accept(listed[i%len(listed)])

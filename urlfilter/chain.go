@@ -7,24 +7,26 @@ import (
 	"strings"
 )
 
-// Chain is a normalizer composed of others, applied in order. It is mostly used
-// for some scopes in a [Scoped], since [Rules] have a chain of their own.
-type Chain struct {
-	// Normalizers and Loops are as in [Rules].
-	Normalizers []Normalizer
-	Loops       int
+// NewChain makes a normalizer that applies others in order, as [Rules] do with their Normalizers and
+// Loops. It is mostly used for some scopes in [NewScoped]. A chain of none leaves every URL as it
+// is. (Nutch: urlnormalizer-pass.)
+func NewChain(loops int, all ...Normalizer) Normalizer { return chain{all, loops} }
+
+type chain struct {
+	normalizers []Normalizer
+	loops       int
 }
 
 // Normalize applies the normalizers.
-func (c Chain) Normalize(scope Scope, url string) (string, error) {
-	return normalizeAll(c.Normalizers, c.Loops, scope, url)
+func (c chain) Normalize(scope Scope, url string) (string, error) {
+	return normalizeAll(c.normalizers, c.loops, scope, url)
 }
 
 // ExplainScope returns the rules that change the URL in a scope, each preceded
 // by the name of its normalizer.
-func (c Chain) ExplainScope(scope Scope, url string) string {
+func (c chain) explainScope(scope Scope, url string) string {
 	var all []string
-	walk(c.Normalizers, c.Loops, scope, url, func(_ int, n Normalizer, in, out string, err error) {
+	walk(c.normalizers, c.loops, scope, url, func(_ int, n Normalizer, in, out string, err error) {
 		if err != nil || in == out {
 			return
 		}
@@ -38,51 +40,56 @@ func (c Chain) ExplainScope(scope Scope, url string) string {
 }
 
 // Explain is ExplainScope for [AnyScope].
-func (c Chain) Explain(url string) string { return c.ExplainScope(AnyScope, url) }
+func (c chain) Explain(url string) string { return c.explainScope(AnyScope, url) }
 
 // Reload reloads every normalizer; see [Rules.Reload].
-func (c Chain) Reload() (changed bool, err error) { return reloadAll(slices.Values(c.Normalizers)) }
+func (c chain) Reload() (changed bool, err error) { return reloadAll(slices.Values(c.normalizers)) }
 
 // String describes the normalizer.
-func (c Chain) String() string {
-	names := make([]string, len(c.Normalizers))
-	for i, n := range c.Normalizers {
+func (c chain) String() string {
+	if len(c.normalizers) == 0 {
+		return "pass normalizer"
+	}
+	names := make([]string, len(c.normalizers))
+	for i, n := range c.normalizers {
 		names[i] = describe(n)
 	}
 	return "chain of " + strings.Join(names, ", ")
 }
 
-// Scoped is a normalizer that uses a different one for each scope. Scopes
+// NewScoped makes a normalizer that uses a different one for each scope. Scopes
 // without an entry use that of [AnyScope]; if there is none, URLs stay as they
 // are. (Nutch: urlnormalizer.scope.<scope>, urlnormalizer.order.<scope>,
 // urlnormalizer.regex.file.<scope>.)
-type Scoped map[Scope]Normalizer
+func NewScoped(by map[Scope]Normalizer) Normalizer { return scoped(by) }
 
-func (s Scoped) in(scope Scope) Normalizer {
+type scoped map[Scope]Normalizer
+
+func (s scoped) in(scope Scope) Normalizer {
 	if n := s[scope]; n != nil {
 		return n
 	}
 	if n := s[AnyScope]; n != nil {
 		return n
 	}
-	return Pass{}
+	return chain{}
 }
 
 // Normalize applies the normalizer of the scope.
-func (s Scoped) Normalize(scope Scope, url string) (string, error) {
+func (s scoped) Normalize(scope Scope, url string) (string, error) {
 	return s.in(scope).Normalize(scope, url)
 }
 
 // ExplainScope returns the explanation of the scope's normalizer.
-func (s Scoped) ExplainScope(scope Scope, url string) string {
+func (s scoped) explainScope(scope Scope, url string) string {
 	return explainIn(s.in(scope), scope, url)
 }
 
 // Explain is ExplainScope for [AnyScope].
-func (s Scoped) Explain(url string) string { return s.ExplainScope(AnyScope, url) }
+func (s scoped) Explain(url string) string { return s.explainScope(AnyScope, url) }
 
 // Reload reloads every normalizer; see [Rules.Reload].
-func (s Scoped) Reload() (changed bool, err error) {
+func (s scoped) Reload() (changed bool, err error) {
 	scopes := slices.Sorted(maps.Keys(s))
 	return reloadAll(func(yield func(Normalizer) bool) {
 		for _, scope := range scopes {
@@ -94,7 +101,7 @@ func (s Scoped) Reload() (changed bool, err error) {
 }
 
 // String describes the normalizer.
-func (s Scoped) String() string {
+func (s scoped) String() string {
 	names := make([]string, 0, len(s))
 	for _, scope := range slices.Sorted(maps.Keys(s)) {
 		names = append(names, fmt.Sprintf("%s: %s", scope, describe(s[scope])))

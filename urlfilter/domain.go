@@ -9,17 +9,10 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// Domain accepts or rejects URLs by their host. The time it takes does not
-// depend on the length of its list. The zero value rejects everything.
-type Domain struct {
-	// NutchCompat makes the filter answer as Nutch's filters do in cases a list
-	// does not cover: an empty list accepts everything, even one of hosts to
-	// accept; URLs that java.net.URL refuses are rejected; a list of hosts to
-	// reject accepts a URL without a host; and hosts that are not ASCII, or end
-	// with a dot, are compared as spelled. It must not be changed once the
-	// filter is in use.
-	NutchCompat bool
-
+// domainFilter accepts or rejects URLs by their host. The time it takes does not
+// depend on the length of its list.
+type domainFilter struct {
+	compat  bool // NutchCompat
 	mode    domainMode
 	entries map[string]*domainEntry
 	spelled map[string]int // the line of each entry in lower case
@@ -58,24 +51,11 @@ const (
 	domainWithin // every host below an entry is listed
 )
 
-// NewDomain makes a filter that accepts the hosts of a list. An entry is a
-// public suffix ("net") or a registered domain ("apache.org"), each of which
-// stands for every host that has it as suffix or domain, or any other host
-// ("www.example.com"), which stands for itself alone; use [Within] to include
-// the hosts below it. The suffix of "www.example.co.uk" is "co.uk", so "uk"
-// does not list it. Only the ICANN section of the public suffix list counts.
-// Without entries nothing is accepted. (Nutch: urlfilter-domain.)
-func NewDomain(entries ...string) (*Domain, error) { return newDomain(entries, domainAccept) }
-
-// NewDomainDeny makes a filter that rejects what [NewDomain] would accept, and
-// a URL that has no host. (Nutch: urlfilter-domaindenylist.)
-func NewDomainDeny(entries ...string) (*Domain, error) { return newDomain(entries, domainReject) }
-
 // Within makes a filter that accepts the given hosts and every host below them,
 // to crawl a few sites: Within("example.org") accepts www.example.org. Without
 // names nothing is accepted.
-func Within(names ...string) (*Domain, error) {
-	f := &Domain{mode: domainWithin}
+func Within(names ...string) (Filter, error) {
+	f := &domainFilter{mode: domainWithin}
 	for _, name := range names {
 		if f.add(name, 0) != nil {
 			return nil, fmt.Errorf("urlfilter: %q is not a host", name)
@@ -84,26 +64,28 @@ func Within(names ...string) (*Domain, error) {
 	return f, nil
 }
 
-// ParseDomain reads Nutch's domain-urlfilter.txt for [NewDomain]: one entry per
-// line; lines are trimmed, empty ones and those that begin with "#" are
-// skipped. An error is a [*SyntaxError].
-func ParseDomain(r io.Reader) (*Domain, error) { return parseDomain(r, domainAccept) }
+// ParseDomain reads a list of hosts to accept, in the format of Nutch's domain-urlfilter.txt: one
+// entry per line; lines are trimmed, empty ones and those that begin with "#" are skipped. An entry
+// is a public suffix ("net") or a registered domain ("apache.org"), each of which
+// stands for every host that has it as suffix or domain, or any other host
+// ("www.example.com"), which stands for itself alone; use [Within] to include
+// the hosts below it. The suffix of "www.example.co.uk" is "co.uk", so "uk"
+// does not list it. Only the ICANN section of the public suffix list counts.
+// Without entries nothing is accepted. (Nutch: urlfilter-domain, urlfilter.domain.file.)
+//
+// NutchCompat makes the filter answer as Nutch's filters do in cases a list
+// does not cover: an empty list accepts everything, even one of hosts to
+// accept; URLs that java.net.URL refuses are rejected; a list of hosts to
+// reject accepts a URL without a host; and hosts that are not ASCII, or end
+// with a dot, are compared as spelled. An error is a [*SyntaxError].
+func ParseDomain(r io.Reader, o Options) (Filter, error) { return parseDomain(r, o, domainAccept) }
 
-// ParseDomainDeny reads the same format for [NewDomainDeny].
-func ParseDomainDeny(r io.Reader) (*Domain, error) { return parseDomain(r, domainReject) }
+// ParseDomainDeny reads the same format, and rejects what [ParseDomain] would accept, and a URL
+// that has no host. (Nutch: urlfilter-domaindenylist, urlfilter.domaindenylist.file.)
+func ParseDomainDeny(r io.Reader, o Options) (Filter, error) { return parseDomain(r, o, domainReject) }
 
-func newDomain(entries []string, mode domainMode) (*Domain, error) {
-	f := &Domain{mode: mode}
-	for _, e := range entries {
-		if err := f.add(e, 0); err != nil {
-			return nil, fmt.Errorf("urlfilter: %w", err)
-		}
-	}
-	return f, nil
-}
-
-func parseDomain(r io.Reader, mode domainMode) (*Domain, error) {
-	f := &Domain{mode: mode}
+func parseDomain(r io.Reader, o Options, mode domainMode) (Filter, error) {
+	f := &domainFilter{compat: o.NutchCompat, mode: mode}
 	err := readLines(r, func(n int, line string) error {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			return nil
@@ -116,7 +98,7 @@ func parseDomain(r io.Reader, mode domainMode) (*Domain, error) {
 	return f, nil
 }
 
-func (f *Domain) add(entry string, line int) error {
+func (f *domainFilter) add(entry string, line int) error {
 	host, err := normalHost(strings.TrimSpace(entry))
 	if err != nil {
 		return fmt.Errorf("%q is not a host, domain or suffix", strings.TrimSpace(entry))
@@ -154,8 +136,8 @@ func belowOf(entry string) below {
 }
 
 // Accept reports whether the host of the URL is acceptable.
-func (f *Domain) Accept(url string) bool {
-	if f.NutchCompat && f.mode != domainWithin {
+func (f *domainFilter) Accept(url string) bool {
+	if f.compat && f.mode != domainWithin {
 		if len(f.entries) == 0 {
 			return true
 		}
@@ -173,7 +155,7 @@ func (f *Domain) Accept(url string) bool {
 }
 
 // entry returns the entry that lists a host, or "".
-func (f *Domain) entry(host string) string {
+func (f *domainFilter) entry(host string) string {
 	if _, ok := f.entries[host]; ok {
 		return host
 	}
@@ -200,7 +182,7 @@ func (f *Domain) entry(host string) string {
 }
 
 // entryNutch returns the entry that lists a host by Nutch's lookup, or "".
-func (f *Domain) entryNutch(host string) string {
+func (f *domainFilter) entryNutch(host string) string {
 	if host == "" || f.plain && isASCII(host) && !strings.HasSuffix(host, ".") {
 		return f.entry(host)
 	}
@@ -231,8 +213,8 @@ func (e *domainEntry) lists(labels, host, parent string) bool {
 }
 
 // Explain returns the entry that lists the host.
-func (f *Domain) Explain(url string) string {
-	if f.NutchCompat && f.mode != domainWithin {
+func (f *domainFilter) Explain(url string) string {
+	if f.compat && f.mode != domainWithin {
 		if e := f.entryNutch(javaHost(url)); e != "" {
 			return ruleAt(f.spelled[e], e)
 		}
@@ -249,9 +231,9 @@ func (f *Domain) Explain(url string) string {
 }
 
 // String describes the filter.
-func (f *Domain) String() string {
+func (f *domainFilter) String() string {
 	kind := [...]string{"domain", "domain deny", "domain"}[f.mode]
 	return fmt.Sprintf("%s filter of %d entries", kind, len(f.entries))
 }
 
-func (f *Domain) empty() bool { return f.mode == domainAccept && len(f.entries) == 0 }
+func (f *domainFilter) empty() bool { return f.mode == domainAccept && len(f.entries) == 0 }

@@ -37,20 +37,20 @@ func ExampleBasic_nutchCompat() {
 	//  a protocol unknown to java.net.URL
 }
 
-func ExampleScoped() {
+func ExampleNewScoped() {
 	// Seeds are only normalized; links lose session ids, too.
 	sessions, err := urlfilter.ParseRegexNormalizer(strings.NewReader(`
 <regex-normalize>
   <regex><pattern>(?i)([?&amp;])sid=[^&amp;]*(&amp;|$)</pattern><substitution>$1</substitution></regex>
   <regex><pattern>[?&amp;]$</pattern><substitution></substitution></regex>
-</regex-normalize>`), urlfilter.NormalizerOptions{})
+</regex-normalize>`), urlfilter.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	rules := &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{
 		urlfilter.Basic{},
-		urlfilter.Scoped{urlfilter.AnyScope: sessions, urlfilter.Inject: urlfilter.Pass{}},
+		urlfilter.NewScoped(map[urlfilter.Scope]urlfilter.Normalizer{urlfilter.AnyScope: sessions, urlfilter.Inject: urlfilter.NewChain(0)}),
 	}}
 	for _, scope := range []urlfilter.Scope{urlfilter.Inject, urlfilter.Outlink} {
 		u, err := rules.Apply(scope, "http://Example.org/forum?sid=12345")
@@ -85,13 +85,19 @@ func ExampleRules() {
 	// "" urlfilter: rejected by domain filter of 1 entries true
 }
 
+func ExampleRules_AllowSchemes() {
+	rules := urlfilter.Default().AllowSchemes("ftp")
+	fmt.Println(rules.Apply(urlfilter.Inject, "FTP://example.org:21/a"))
+	// Output: ftp://example.org/a <nil>
+}
+
 func ExampleParseRegex() {
 	f, err := urlfilter.ParseRegex(strings.NewReader(`
 # no queries
 -[?]
 # nothing but this site
 +^https?://(www\.)?example\.org/
-`))
+`), urlfilter.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -117,7 +123,7 @@ func ExampleRules_Explain() {
 		fmt.Println(err)
 		return
 	}
-	file, err := urlfilter.RegexFile(path, urlfilter.FileOptions{})
+	file, err := urlfilter.OpenFilter(path, urlfilter.ParseRegex, urlfilter.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -134,7 +140,7 @@ func ExampleRules_Explain() {
 	// true regex-urlfilter.txt:3: +^https?://
 }
 
-func ExampleRegex() {
+func ExampleNewRegex() {
 	_, err := urlfilter.NewRegex("-^ftp:", "-(?!https)", "+.")
 	fmt.Println(err)
 	// Output:

@@ -1,12 +1,9 @@
 package urlfilter
 
-import (
-	"io"
-	"strings"
-)
+import "io"
 
 // Exemptions say which links to other hosts are followed although the crawl
-// does not follow external links. Their rules are those of [Regex], applied to
+// does not follow external links. Their rules are those of [ParseRegex], applied to
 // the target of the link; a target that no rule accepts is not exempt. The zero
 // value exempts nothing. (Nutch: urlfilter-ignoreexempt,
 // db.ignore.external.exemptions.file.)
@@ -14,22 +11,17 @@ type Exemptions struct{ rules Filter }
 
 // NewExemptions makes exemptions of rules, which are lines of the file format.
 func NewExemptions(rules ...string) (*Exemptions, error) {
-	return ParseExemptions(strings.NewReader(strings.Join(rules, "\n")))
-}
-
-// ParseExemptions reads exemptions. An error is a [*SyntaxError].
-func ParseExemptions(r io.Reader) (*Exemptions, error) {
-	f, err := ParseRegex(r)
+	f, err := NewRegex(rules...)
 	if err != nil {
 		return nil, err
 	}
 	return &Exemptions{f}, nil
 }
 
-// ExemptionsFile reads exemptions from a file, which Reload reads again. A file
+// OpenExemptions reads exemptions from a file, which Reload reads again. A file
 // without rules exempts nothing.
-func ExemptionsFile(path string) (*Exemptions, error) {
-	f, err := OpenFilter(path, ParseRegex)
+func OpenExemptions(path string) (*Exemptions, error) {
+	f, err := openFilter(path, false, func(r io.Reader) (Filter, error) { return ParseRegex(r, Options{}) })
 	if err != nil {
 		return nil, err
 	}

@@ -62,16 +62,16 @@ func (r *Rules) Explain(scope Scope, url string) []Step {
 	return steps
 }
 
-// A ScopeExplainer is a [Normalizer] whose rules differ by scope.
-type ScopeExplainer interface {
-	// ExplainScope returns the rule that changes a URL in a scope, as an
+// A scopeExplainer is a [Normalizer] whose rules differ by scope.
+type scopeExplainer interface {
+	// explainScope returns the rule that changes a URL in a scope, as an
 	// [Explainer] does.
-	ExplainScope(scope Scope, url string) (rule string)
+	explainScope(scope Scope, url string) (rule string)
 }
 
 func explainIn(n Normalizer, scope Scope, url string) string {
-	if e, ok := n.(ScopeExplainer); ok {
-		return e.ExplainScope(scope, url)
+	if e, ok := n.(scopeExplainer); ok {
+		return e.explainScope(scope, url)
 	}
 	return explain(n, url)
 }
@@ -106,7 +106,7 @@ func reloadAll[T any](all iter.Seq[T]) (changed bool, err error) {
 }
 
 // ruleAt returns the name of a rule: its line number, if it comes from lines,
-// and its text. A [FilterFile] adds the path.
+// and its text. A [filterFile] adds the path.
 func ruleAt(line int, text string) string {
 	if line == 0 {
 		return text

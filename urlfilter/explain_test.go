@@ -78,8 +78,8 @@ func TestRulesReload(t *testing.T) {
 	}
 	write(t, n, "n", time.Hour)
 	r := &Rules{
-		Normalizers: []Normalizer{Basic{}, must[*NormalizerFile](t)(OpenNormalizer(n, readAll))},
-		Filters: []Filter{must[*FilterFile](t)(OpenFilter(a, ParseRegex)), must[*FilterFile](t)(OpenFilter(b, ParseRegex)),
+		Normalizers: []Normalizer{Basic{}, must[Normalizer](t)(OpenNormalizer(n, readAll, Options{}))},
+		Filters: []Filter{must[Filter](t)(OpenFilter(a, ParseRegex, Options{})), must[Filter](t)(OpenFilter(b, ParseRegex, Options{})),
 			FilterFunc(func(string) bool { return true })},
 	}
 	if changed, err := r.Reload(); changed || err != nil {

@@ -1,8 +1,6 @@
 package urlfilter
 
 import (
-	"compress/bzip2"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -13,31 +11,17 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// Fast rejects URLs by rules that are indexed by host and domain, so it takes
-// about the same time however many hosts and domains there are. It reads
-// Nutch's fast-urlfilter.txt:
-//
-//	Host www.example.org          the rules that follow are for this host
-//	  DenyPath /cgi-bin/          reject if the path matches
-//	  DenyPathQuery [?&]sid=      reject if path and query match
-//	Domain example.com            for this host and all below it
-//	  DenyPath .*                 reject all
-//	Domain .                      for all
-//	# a comment, which may follow a rule
-//
-// Patterns are those of [Regex] and contain no blank and no "#". What no rule
-// rejects is accepted; a string that is no URL is rejected. The zero value
-// rejects no URL. (Nutch: urlfilter-fast.)
-type Fast struct {
+// fastFilter rejects URLs by rules that are indexed by host and domain.
+type fastFilter struct {
 	o       FastOptions
 	hosts   map[string][]fastRule
 	domains map[string][]fastRule // except "."
 	all     []fastRule
 	rules   int
-	skipped []error
+	skipped []error // what NutchCompat has skipped
 }
 
-// FastOptions limit what [Fast] accepts. Lengths are in UTF-16 units as in
+// FastOptions limit what the filter of [ParseFast] accepts. Lengths are in UTF-16 units as in
 // Nutch, which equal bytes for a URL in normal form.
 type FastOptions struct {
 	// MaxLength, MaxPath and MaxQuery limit the length of a URL, its path and
@@ -60,9 +44,23 @@ type fastRule struct {
 	text  string
 }
 
-// ParseFast reads a filter. An error is a [*SyntaxError].
-func ParseFast(r io.Reader, o FastOptions) (*Fast, error) {
-	f := &Fast{o: o, hosts: map[string][]fastRule{}, domains: map[string][]fastRule{}}
+// ParseFast reads rules that reject URLs and are indexed by host and domain, so that a URL takes
+// about the same time however many hosts and domains there are. The format is that of Nutch's
+// fast-urlfilter.txt:
+//
+//	Host www.example.org          the rules that follow are for this host
+//	  DenyPath /cgi-bin/          reject if the path matches
+//	  DenyPathQuery [?&]sid=      reject if path and query match
+//	Domain example.com            for this host and all below it
+//	  DenyPath .*                 reject all
+//	Domain .                      for all
+//	# a comment, which may follow a rule
+//
+// Patterns are those of [ParseRegex] and contain no blank and no "#". What no rule
+// rejects is accepted; a string that is no URL is rejected. An error is a [*SyntaxError]. (Nutch:
+// urlfilter-fast, urlfilter.fast.file.)
+func ParseFast(r io.Reader, o FastOptions) (Filter, error) {
+	f := &fastFilter{o: o, hosts: map[string][]fastRule{}, domains: map[string][]fastRule{}}
 	var group map[string][]fastRule
 	name := ""
 	compile := compileOnce(javaregex.Compile)
@@ -121,7 +119,7 @@ func keepGroup(words []string, group map[string][]fastRule, name string) (map[st
 }
 
 // readLine returns a rule, or changes the current group.
-func (f *Fast) readLine(words []string, group *map[string][]fastRule, name *string) (*fastRule, error) {
+func (f *fastFilter) readLine(words []string, group *map[string][]fastRule, name *string) (*fastRule, error) {
 	kind := words[0]
 	switch kind {
 	case "Host", "Domain", "DenyPath", "DenyPathQuery":
@@ -156,18 +154,15 @@ func (f *Fast) readLine(words []string, group *map[string][]fastRule, name *stri
 // all reports whether a rule whose text is the pattern rejects everything.
 func (r *fastRule) all() bool { return r.text == ".*" || r.text == ".?" }
 
-// Skipped returns the errors of what NutchCompat has skipped.
-func (f *Fast) Skipped() []error { return f.skipped }
-
 // Accept reports whether the string is a URL, is not too long, and no rule
 // rejects it.
-func (f *Fast) Accept(url string) bool {
+func (f *fastFilter) Accept(url string) bool {
 	rule, bad := f.decide(url)
 	return rule == nil && bad == ""
 }
 
 // Explain returns the rule that rejects the URL, or what is wrong with it.
-func (f *Fast) Explain(url string) string {
+func (f *fastFilter) Explain(url string) string {
 	rule, bad := f.decide(url)
 	if rule == nil {
 		return bad
@@ -175,7 +170,7 @@ func (f *Fast) Explain(url string) string {
 	return ruleAt(rule.line, rule.text)
 }
 
-func (f *Fast) decide(url string) (rule *fastRule, bad string) {
+func (f *fastFilter) decide(url string) (rule *fastRule, bad string) {
 	if longer(url, f.o.MaxLength) {
 		return nil, "the URL is too long"
 	}
@@ -214,7 +209,7 @@ func rejects(rules []fastRule, path, file string) *fastRule {
 }
 
 // split returns the host, the path, and the path with the query.
-func (f *Fast) split(url string) (host, path, file string, ok bool) {
+func (f *fastFilter) split(url string) (host, path, file string, ok bool) {
 	if f.o.NutchCompat {
 		u, err := javaurl.Parse(url, javaurl.Handled)
 		file = u.Path
@@ -252,15 +247,4 @@ func longer(s string, limit int) bool {
 }
 
 // String describes the filter.
-func (f *Fast) String() string { return fmt.Sprintf("fast filter of %d rules", f.rules) }
-
-// unpack decompresses a file if its name says that it is compressed.
-func unpack(path string, r io.Reader) (io.Reader, error) {
-	switch {
-	case strings.HasSuffix(path, ".gz"):
-		return gzip.NewReader(r)
-	case strings.HasSuffix(path, ".bz2"):
-		return bzip2.NewReader(r), nil
-	}
-	return r, nil
-}
+func (f *fastFilter) String() string { return fmt.Sprintf("fast filter of %d rules", f.rules) }

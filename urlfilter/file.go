@@ -2,11 +2,14 @@ package urlfilter
 
 import (
 	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -14,51 +17,95 @@ import (
 	"time"
 )
 
-// A FilterFile is a [Filter] whose rules are in a file. It is made by one of
-// the functions named after Nutch's formats, such as [RegexFile], or by
-// [OpenFilter] for a custom format. Its Explain names file and line.
+// OpenFilter reads a filter from a file, with a function such as [ParseRegex] for one of Nutch's
+// formats, or one for a custom format. A file whose name ends in .gz or .bz2 is decompressed, and
+// the path may be a file URL of this machine. An error names the file and, if it is a [*SyntaxError], the line.
 //
-// It uses the same rules until Reload finds others. It may be used and reloaded
-// from many goroutines at once; each answer follows the rules of a single
-// version of the file.
-type FilterFile struct{ file[Filter] }
+// The filter is a [Reloader]: it uses the same rules until Reload finds others. It may be used and
+// reloaded from many goroutines at once; each answer follows the rules of a single version of the
+// file. Its Explain names file and line.
+//
+// A list without rules is an error, except for lists that only reject: losing a file must not change
+// what is crawled. NutchCompat treats a missing list or one without rules as an empty one, which
+// rejects everything in the prefix, suffix, regex and automaton filters and accepts everything in
+// the two domain filters.
+func OpenFilter(path string, parse func(io.Reader, Options) (Filter, error), o Options) (Filter, error) {
+	path, err := localPath(path)
+	if err != nil {
+		return nil, err
+	}
+	// A list can be empty; a filter of another kind has no empty form.
+	type list interface{ empty() bool }
+	optional := false
+	if o.NutchCompat {
+		if f, err := parse(strings.NewReader(""), o); err == nil {
+			_, optional = f.(list)
+		}
+	}
+	return openFilter(path, optional, func(r io.Reader) (Filter, error) {
+		f, err := parse(r, o)
+		if err != nil {
+			return nil, err
+		}
+		if l, ok := f.(list); ok && l.empty() && !o.NutchCompat {
+			return nil, errNoRules
+		}
+		return f, nil
+	})
+}
 
-// OpenFilter reads a file of rules. An error names the file and, if it is a
-// [*SyntaxError], the line.
-func OpenFilter[F Filter](path string, parse func(io.Reader) (F, error)) (*FilterFile, error) {
-	f := new(FilterFile)
-	if err := f.open(path, false, func(r io.Reader) (Filter, error) { return parse(r) }); err != nil {
+var errNoRules = errors.New("no rules")
+
+// OpenNormalizer does for a normalizer, with a function such as [ParseRegexNormalizer], what
+// [OpenFilter] does for a filter. A file without rules is one that changes nothing.
+func OpenNormalizer(path string, parse func(io.Reader, Options) (Normalizer, error), o Options) (Normalizer, error) {
+	n := new(normalizerFile)
+	if err := n.open(path, false, func(r io.Reader) (Normalizer, error) { return parse(r, o) }); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func openFilter(path string, optional bool, parse func(io.Reader) (Filter, error)) (*filterFile, error) {
+	f := new(filterFile)
+	if err := f.open(path, optional, parse); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
+
+// localPath returns the path of a file URL, and any other path as it is.
+func localPath(path string) (string, error) {
+	if !strings.HasPrefix(path, "file:") {
+		return path, nil
+	}
+	u, err := url.Parse(path)
+	if err != nil || u.Host != "" && u.Host != "localhost" || u.Path == "" {
+		return "", inFile(path, errors.New("not the URL of a local file"))
+	}
+	return u.Path, nil
+}
+
+// Options say how rules are read.
+type Options struct {
+	// NutchCompat makes a filter or normalizer do exactly what Nutch's does, faults
+	// included. Each function that takes options says what that changes.
+	NutchCompat bool
+}
+
+// filterFile is a filter whose rules are in a file.
+type filterFile struct{ file[Filter] }
 
 // Accept reports whether the rules accept the URL.
-func (f *FilterFile) Accept(url string) bool { return f.current().Accept(url) }
+func (f *filterFile) Accept(url string) bool { return f.current().Accept(url) }
 
-// Filter returns the filter as it was last read.
-func (f *FilterFile) Filter() Filter { return f.current() }
-
-// A NormalizerFile is to a [Normalizer] what a [FilterFile] is to a filter.
-type NormalizerFile struct{ file[Normalizer] }
-
-// OpenNormalizer reads a file of rules. An error names the file and, if it is a
-// [*SyntaxError], the line.
-func OpenNormalizer[N Normalizer](path string, parse func(io.Reader) (N, error)) (*NormalizerFile, error) {
-	f := new(NormalizerFile)
-	if err := f.open(path, false, func(r io.Reader) (Normalizer, error) { return parse(r) }); err != nil {
-		return nil, err
-	}
-	return f, nil
-}
+// normalizerFile is a normalizer whose rules are in a file.
+type normalizerFile struct{ file[Normalizer] }
 
 // Normalize returns the normal form of a URL by the rules.
-func (f *NormalizerFile) Normalize(scope Scope, url string) (string, error) {
+func (f *normalizerFile) Normalize(scope Scope, url string) (string, error) {
 	return f.current().Normalize(scope, url)
 }
-
-// Normalizer returns the normalizer as it was last read.
-func (f *NormalizerFile) Normalizer() Normalizer { return f.current() }
 
 // file holds what was parsed from a file, and which version of the file that
 // was.
@@ -129,7 +176,11 @@ func (f *file[T]) Reload() (changed bool, err error) {
 }
 
 func (f *file[T]) set(content []byte) (changed bool, err error) {
-	v, err := f.parse(bytes.NewReader(content))
+	r, err := unpack(f.path, content)
+	var v T
+	if err == nil {
+		v, err = f.parse(r)
+	}
 	if err != nil {
 		return false, inFile(f.path, err)
 	}
@@ -196,4 +247,18 @@ func inFile(path string, err error) error {
 		return &SyntaxError{path, s.Line, s.Err}
 	}
 	return fmt.Errorf("urlfilter: %s: %w", path, err)
+}
+
+// unpack decompresses a file whose name says that it is compressed. A nil content is a file that
+// does not exist.
+func unpack(path string, content []byte) (io.Reader, error) {
+	r := bytes.NewReader(content)
+	switch {
+	case content == nil:
+	case strings.HasSuffix(path, ".gz"):
+		return gzip.NewReader(r)
+	case strings.HasSuffix(path, ".bz2"):
+		return bzip2.NewReader(r), nil
+	}
+	return r, nil
 }

@@ -23,7 +23,7 @@ func must[T any](t testing.TB) func(T, error) T {
 
 // Nutch's stock rules and the lists of its tests.
 func TestRegexNutch(t *testing.T) {
-	whole := must[*Regex](t)(ParseRegex(strings.NewReader(`# skip file: ftp: and mailto: urls
+	whole := must[Filter](t)(ParseRegex(strings.NewReader(`# skip file: ftp: and mailto: urls
 -^(?:file|ftp|mailto):
 
 -(?i)\.(?:gif|jpg|png|ico|css|sit|eps|wmf|zip|ppt|mpg|xls|gz|rpm|tgz|mov|exe|jpeg|bmp|js)$
@@ -31,9 +31,9 @@ func TestRegexNutch(t *testing.T) {
 -.*(/[^/]+)/[^/]+\1/[^/]+\1/
  # a comment too
 +.
-`)))
-	sections := must[*Regex](t)(NewRegex("> www.example.org", "-skip", "<", "> example.com", "+skip", "<", "-."))
-	intranet := must[*Regex](t)(NewRegex(`+^https?://(?:[a-z0-9]*\.)*MY.DOMAIN.NAME/`, "-."))
+`), Options{}))
+	sections := must[Filter](t)(NewRegex("> www.example.org", "-skip", "<", "> example.com", "+skip", "<", "-."))
+	intranet := must[Filter](t)(NewRegex(`+^https?://(?:[a-z0-9]*\.)*MY.DOMAIN.NAME/`, "-."))
 	for _, c := range []struct {
 		f    Filter
 		url  string
@@ -59,7 +59,7 @@ func TestRegexNutch(t *testing.T) {
 		{sections, "http://example.com:8080/noone-can-skip-me", true},
 		{sections, "http://notexample.com/noone-can-skip-me", false},
 		{sections, "http://www.example.nl/i-am-filtered", false},
-		{new(Regex), "http://example.com/", false},
+		{must[Filter](t)(NewRegex()), "http://example.com/", false},
 	} {
 		if got := c.f.Accept(c.url); got != c.want {
 			t.Errorf("%v: %q: %v, want %v", c.f, c.url, got, c.want)
@@ -78,19 +78,19 @@ func TestParseErrors(t *testing.T) {
 		"> a b\n-x":      "urlfilter: line 1: \"a b\" after > is not a host or domain",
 		"+.\n" + longest: "urlfilter: line 2: a line of more than 1048576 bytes",
 	} {
-		if _, err := ParseRegex(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := ParseRegex(strings.NewReader(text), Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %s", text, err, want)
 		}
 	}
 	for _, text := range []string{"\xff\xfeh\x00t\x00t\x00p\x00\n\x00", "http://\n\x00h\x00"} {
-		if _, err := ParsePrefix(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "a zero byte; rules are text in UTF-8") {
+		if _, err := ParsePrefix(strings.NewReader(text), Options{}); err == nil || !strings.Contains(err.Error(), "a zero byte; rules are text in UTF-8") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n")); fmt.Sprint(err) != `urlfilter: line 3: "not a host" is not a host, domain or suffix` {
+	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n"), Options{}); fmt.Sprint(err) != `urlfilter: line 3: "not a host" is not a host, domain or suffix` {
 		t.Error(err)
 	}
-	if _, err := NewDomain("a b"); fmt.Sprint(err) != `urlfilter: "a b" is not a host, domain or suffix` {
+	if _, err := ParseDomain(strings.NewReader("a b"), Options{}); fmt.Sprint(err) != `urlfilter: "a b" is not a host, domain or suffix` {
 		t.Error(err)
 	}
 	if _, err := Within("a..b"); fmt.Sprint(err) != `urlfilter: "a..b" is not a host` {
@@ -98,10 +98,10 @@ func TestParseErrors(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	for name, parse := range map[string]func() error{
-		"regex":  func() error { _, err := ParseRegex(failing{broken}); return err },
-		"prefix": func() error { _, err := ParsePrefix(failing{broken}); return err },
-		"suffix": func() error { _, err := ParseSuffix(failing{broken}); return err },
-		"domain": func() error { _, err := ParseDomainDeny(failing{broken}); return err },
+		"regex":  func() error { _, err := ParseRegex(failing{broken}, Options{}); return err },
+		"prefix": func() error { _, err := ParsePrefix(failing{broken}, Options{}); return err },
+		"suffix": func() error { _, err := ParseSuffix(failing{broken}, Options{}); return err },
+		"domain": func() error { _, err := ParseDomainDeny(failing{broken}, Options{}); return err },
 	} {
 		if err := parse(); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", name, err)
@@ -116,7 +116,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestPrefix(t *testing.T) {
-	f := must[*Prefix](t)(ParsePrefix(strings.NewReader("# comment\n http://skipped/\n\nhttp://\nhttps://a/b\nhttps://a/\nftp://x\n")))
+	f := must[Filter](t)(ParsePrefix(strings.NewReader("# comment\n http://skipped/\n\nhttp://\nhttps://a/b\nhttps://a/\nftp://x\n"), Options{}))
 	for url, want := range map[string]bool{
 		"http://www.example.com/": true, "https://a/": true, "https://a/bc": true, "https://b/": false, "ftp://x": true, "ftp://wx": false,
 		"abcd://www.example.com/": false, "www.example.com/": false, "": false, "zzz": false, "HTTP://x/": false,
@@ -125,7 +125,7 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("%q: %v", url, got)
 		}
 	}
-	if !NewPrefix("a", "").Accept("b") || new(Prefix).Accept("") {
+	if !NewPrefix("a", "").Accept("b") || NewPrefix().Accept("") {
 		t.Error("the empty prefix is not a prefix of all, or no prefix is one")
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -174,7 +174,7 @@ func TestSuffix(t *testing.T) {
 		{"+\n", []int{1, 2, 3, 4, 5, 6, 7, 8}},
 		{"", nil},
 	} {
-		f := must[*Suffix](t)(ParseSuffix(strings.NewReader(c.file)))
+		f := must[Filter](t)(ParseSuffix(strings.NewReader(c.file), Options{}))
 		var pass []int
 		for i, u := range urls {
 			if f.Accept(u) {
@@ -193,8 +193,7 @@ func TestSuffix(t *testing.T) {
 	}
 	// Of a protocol that Java does not know, all of the URL counts in Nutch.
 	for _, compat := range []bool{false, true} {
-		f := NewSuffix(SuffixOptions{Path: true}, ".txt")
-		f.NutchCompat = compat
+		f := must[Filter](t)(ParseSuffix(strings.NewReader("-P\n.txt"), Options{compat}))
 		if got := f.Accept("wiki://h/a.txt?b"); got == compat {
 			t.Errorf("NutchCompat %v: %v", compat, got)
 		}
@@ -211,7 +210,7 @@ func TestSuffix(t *testing.T) {
 // The list of Nutch's TestDomainURLFilter, and hosts close to it.
 func TestDomain(t *testing.T) {
 	const file = "# comment\nnet\n Apache.org \n\nbe\nwww.yahoo.com\nco.uk\nlucene.example.org\n192.0.2.7\nbücher.de\n"
-	allow, deny := must[*Domain](t)(ParseDomain(strings.NewReader(file))), must[*Domain](t)(ParseDomainDeny(strings.NewReader(file)))
+	allow, deny := must[Filter](t)(ParseDomain(strings.NewReader(file), Options{})), must[Filter](t)(ParseDomainDeny(strings.NewReader(file), Options{}))
 	for url, want := range map[string]bool{
 		"http://lucene.apache.org/": true, "http://apache.org/": true, "https://a.b.apache.org:8080/x": true, "http://www.foobar.net/": true,
 		"http://www.yahoo.com/": true, "http://www.foobar.be/": true, "http://www.google.com/": false, "http://mail.yahoo.com/": false,
@@ -227,20 +226,20 @@ func TestDomain(t *testing.T) {
 			t.Errorf("%v: %q: %v", deny, url, got)
 		}
 	}
-	for _, f := range []*Domain{allow, deny} {
+	for _, f := range []Filter{allow, deny} {
 		if f.Accept("mailto:x") || f.Accept("") || f.Accept("mailto:x?://apache.org/") {
 			t.Errorf("%v accepts what has no host", f)
 		}
 	}
-	empty, _ := ParseDomain(strings.NewReader("# nothing\n"))
+	empty, _ := ParseDomain(strings.NewReader("# nothing\n"), Options{})
 	if empty.Accept("http://example.com/") {
 		t.Error("an empty list accepts something")
 	}
-	empty.NutchCompat = true
+	empty, _ = ParseDomain(strings.NewReader("# nothing\n"), Options{NutchCompat: true})
 	if !empty.Accept("http://example.com/") {
 		t.Error("Nutch's empty list does not accept everything")
 	}
-	within := must[*Domain](t)(Within("lucene.example.org", "127.0.0.1"))
+	within := must[Filter](t)(Within("lucene.example.org", "127.0.0.1"))
 	for url, want := range map[string]bool{
 		"http://lucene.example.org/": true, "http://x.lucene.example.org/": true, "http://example.org/": false, "http://127.0.0.1:81/": true, "http://1.127.0.0.1/": false,
 	} {
@@ -248,7 +247,7 @@ func TestDomain(t *testing.T) {
 			t.Errorf("within: %q: %v", url, got)
 		}
 	}
-	if nothing := must[*Domain](t)(Within()); nothing.Accept("http://example.com/") {
+	if nothing := must[Filter](t)(Within()); nothing.Accept("http://example.com/") {
 		t.Error("within nothing lies something")
 	}
 }
@@ -306,7 +305,7 @@ func FuzzParseRegex(f *testing.F) {
 	f.Add("+^http://\n-\\.gif$\n> example.com\n-x\n<\n+.", "http://example.com/x.gif")
 	f.Add("-.*(/[^/]+)/[^/]+\\1/[^/]+\\1/\n+.", "http://h/a/b/a/c/a/")
 	f.Fuzz(func(t *testing.T, text, url string) {
-		r, err := ParseRegex(strings.NewReader(text))
+		r, err := ParseRegex(strings.NewReader(text), Options{})
 		if (r == nil) != (err != nil) {
 			t.Fatal(r, err)
 		}
@@ -322,16 +321,19 @@ func FuzzParseRegex(f *testing.F) {
 func FuzzParsePrefixSuffix(f *testing.F) {
 	f.Add("# x\nhttp://\n +I\n.gif\n-P\n", "http://example.com/x.gif")
 	f.Fuzz(func(t *testing.T, text, url string) {
-		if p, err := ParsePrefix(strings.NewReader(text)); err == nil && p.Accept(url) && !strings.HasPrefix(url, p.sorted[0].key) && len(p.sorted) == 1 {
-			t.Fatalf("%v accepts %q", p.sorted, url)
+		if f, err := ParsePrefix(strings.NewReader(text), Options{}); err == nil {
+			if p := f.(*prefixFilter); p.Accept(url) && !strings.HasPrefix(url, p.sorted[0].key) && len(p.sorted) == 1 {
+				t.Fatalf("%v accepts %q", p.sorted, url)
+			}
 		}
-		s, err := ParseSuffix(strings.NewReader(text))
+		f, err := ParseSuffix(strings.NewReader(text), Options{})
 		if err != nil {
 			return
 		}
+		s := f.(*suffixFilter)
 		o := s.o
 		o.Reject = !o.Reject
-		if s.Accept(url) == (&Suffix{o: o, affixes: s.affixes}).Accept(url) {
+		if s.Accept(url) == (&suffixFilter{o: o, affixes: s.affixes}).Accept(url) {
 			t.Fatalf("%+v answers like its opposite to %q", s, url)
 		}
 	})
@@ -341,11 +343,12 @@ func FuzzParseDomain(f *testing.F) {
 	f.Add("net\nexample.org\n# x\nwww.example.com", "http://www.example.org/")
 	f.Add("co.uk\nck\n*.x\nwww.ck", "http://a.www.ck/")
 	f.Fuzz(func(t *testing.T, text, url string) {
-		a, err := ParseDomain(strings.NewReader(text))
+		f, err := ParseDomain(strings.NewReader(text), Options{})
 		if err != nil {
 			return
 		}
-		d, err := ParseDomainDeny(strings.NewReader(text))
+		a := f.(*domainFilter)
+		d, err := ParseDomainDeny(strings.NewReader(text), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +402,7 @@ func TestFastFileURL(t *testing.T) {
 	}
 	escaped := strings.ReplaceAll(filepath.ToSlash(path), " ", "%20")
 	for _, p := range []string{path, "file:" + escaped, "file://" + escaped, "file://localhost" + escaped} {
-		f, err := FastFile(p, FastOptions{})
+		f, err := openFast(p)
 		if err != nil {
 			t.Errorf("%s: %v", p, err)
 		} else if f.Accept("http://a.example/x") || !f.Accept("http://a.example/y") {
@@ -407,7 +410,7 @@ func TestFastFileURL(t *testing.T) {
 		}
 	}
 	for _, p := range []string{"file://a.example" + escaped, "file:", "file://", "file:%zz"} {
-		if _, err := FastFile(p, FastOptions{}); err == nil || !strings.Contains(err.Error(), "file:") {
+		if _, err := openFast(p); err == nil || !strings.Contains(err.Error(), "file:") {
 			t.Errorf("%s: %v", p, err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// HostNormalizer replaces hosts. The zero value changes nothing. (Nutch:
+// hostNormalizer replaces hosts. The zero value changes nothing. (Nutch:
 // urlnormalizer-host.)
-type HostNormalizer struct {
-	o     NormalizerOptions
+type hostNormalizer struct {
+	o     Options
 	rules hostRules
 	final map[string]string // of targets that have rules of their own
 }
@@ -29,8 +29,8 @@ type HostNormalizer struct {
 // up again, host names are case-sensitive, and the first occurrence of the name
 // in the URL is replaced, wherever it is. (Nutch: urlnormalizer.hosts.file,
 // urlnormalizer.hosts.rules.)
-func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, error) {
-	n := &HostNormalizer{o: o, rules: newHostRules(), final: map[string]string{}}
+func ParseHostNormalizer(r io.Reader, o Options) (Normalizer, error) {
+	n := &hostNormalizer{o: o, rules: newHostRules(), final: map[string]string{}}
 	err := readLines(r, func(i int, line string) error {
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			return nil
@@ -76,19 +76,13 @@ func ParseHostNormalizer(r io.Reader, o NormalizerOptions) (*HostNormalizer, err
 	return n, nil
 }
 
-// HostNormalizerFile reads rules from a file in the format of
-// [ParseHostNormalizer].
-func HostNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
-	return OpenNormalizer(path, func(r io.Reader) (*HostNormalizer, error) { return ParseHostNormalizer(r, o) })
-}
-
 // Normalize replaces the host. The scope makes no difference.
-func (n *HostNormalizer) Normalize(_ Scope, url string) (string, error) {
+func (n *hostNormalizer) Normalize(_ Scope, url string) (string, error) {
 	u, _, err := n.normalize(url)
 	return u, err
 }
 
-func (n *HostNormalizer) normalize(url string) (string, hostRule, error) {
+func (n *hostNormalizer) normalize(url string) (string, hostRule, error) {
 	if n.o.NutchCompat {
 		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
@@ -111,7 +105,7 @@ func (n *HostNormalizer) normalize(url string) (string, hostRule, error) {
 	return scheme + "://" + user + n.final[r.value] + port + rest, r, nil
 }
 
-func (n *HostNormalizer) lookupNutch(host string) (hostRule, bool) {
+func (n *hostNormalizer) lookupNutch(host string) (hostRule, bool) {
 	if r, ok := n.rules.exact[host]; ok {
 		return r, true
 	}
@@ -130,7 +124,7 @@ func (n *HostNormalizer) lookupNutch(host string) (hostRule, bool) {
 }
 
 // Explain returns the rule that changes the URL.
-func (n *HostNormalizer) Explain(url string) string {
+func (n *hostNormalizer) Explain(url string) string {
 	u, r, err := n.normalize(url)
 	if err != nil || u == url {
 		return ""
@@ -139,14 +133,14 @@ func (n *HostNormalizer) Explain(url string) string {
 }
 
 // String describes the normalizer.
-func (n *HostNormalizer) String() string {
+func (n *hostNormalizer) String() string {
 	return fmt.Sprintf("host normalizer of %d rules", n.rules.len())
 }
 
-// ProtocolNormalizer gives the URLs of a host another scheme, usually https.
+// protocolNormalizer gives the URLs of a host another scheme, usually https.
 // The zero value changes nothing. (Nutch: urlnormalizer-protocol.)
-type ProtocolNormalizer struct {
-	o     NormalizerOptions
+type protocolNormalizer struct {
+	o     Options
 	rules hostRules
 }
 
@@ -159,8 +153,8 @@ type ProtocolNormalizer struct {
 // Under NutchCompat lines that cannot be parsed are skipped too, host names are
 // case-sensitive, and a URL that changes loses user information and fragment.
 // (Nutch: urlnormalizer.protocols.file, urlnormalizer.protocols.rules.)
-func ParseProtocolNormalizer(r io.Reader, o NormalizerOptions) (*ProtocolNormalizer, error) {
-	n := &ProtocolNormalizer{o: o, rules: newHostRules()}
+func ParseProtocolNormalizer(r io.Reader, o Options) (Normalizer, error) {
+	n := &protocolNormalizer{o: o, rules: newHostRules()}
 	err := readLines(r, func(i int, line string) error {
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			return nil
@@ -208,19 +202,13 @@ func isNutchProtocol(s string) bool {
 	return true
 }
 
-// ProtocolNormalizerFile reads rules from a file in the format of
-// [ParseProtocolNormalizer].
-func ProtocolNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
-	return OpenNormalizer(path, func(r io.Reader) (*ProtocolNormalizer, error) { return ParseProtocolNormalizer(r, o) })
-}
-
 // Normalize replaces the scheme. The scope makes no difference.
-func (n *ProtocolNormalizer) Normalize(_ Scope, url string) (string, error) {
+func (n *protocolNormalizer) Normalize(_ Scope, url string) (string, error) {
 	u, _, err := n.normalize(url)
 	return u, err
 }
 
-func (n *ProtocolNormalizer) normalize(url string) (string, hostRule, error) {
+func (n *protocolNormalizer) normalize(url string) (string, hostRule, error) {
 	if n.o.NutchCompat {
 		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
@@ -245,7 +233,7 @@ func (n *ProtocolNormalizer) normalize(url string) (string, hostRule, error) {
 }
 
 // Explain returns the rule that changes the URL.
-func (n *ProtocolNormalizer) Explain(url string) string {
+func (n *protocolNormalizer) Explain(url string) string {
 	u, r, err := n.normalize(url)
 	if err != nil || u == url {
 		return ""
@@ -254,15 +242,15 @@ func (n *ProtocolNormalizer) Explain(url string) string {
 }
 
 // String describes the normalizer.
-func (n *ProtocolNormalizer) String() string {
+func (n *protocolNormalizer) String() string {
 	return fmt.Sprintf("protocol normalizer of %d rules", n.rules.len())
 }
 
-// SlashNormalizer adds a slash to the path of the URLs of a host, or removes it.
+// slashNormalizer adds a slash to the path of the URLs of a host, or removes it.
 // The path "/" stays as it is. The zero value changes nothing. (Nutch:
 // urlnormalizer-slash.)
-type SlashNormalizer struct {
-	o     NormalizerOptions
+type slashNormalizer struct {
+	o     Options
 	rules hostRules
 }
 
@@ -275,8 +263,8 @@ type SlashNormalizer struct {
 // among its last six UTF-16 units but always if it is shorter ("/a.js" becomes
 // "/a.js/"), and a URL that changes loses user information, port and fragment. (Nutch:
 // urlnormalizer.slashes.file, urlnormalizer.slashes.rules.)
-func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, error) {
-	n := &SlashNormalizer{o: o, rules: newHostRules()}
+func ParseSlashNormalizer(r io.Reader, o Options) (Normalizer, error) {
+	n := &slashNormalizer{o: o, rules: newHostRules()}
 	err := readLines(r, func(i int, line string) error {
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			return nil
@@ -301,19 +289,13 @@ func ParseSlashNormalizer(r io.Reader, o NormalizerOptions) (*SlashNormalizer, e
 	return n, nil
 }
 
-// SlashNormalizerFile reads rules from a file in the format of
-// [ParseSlashNormalizer].
-func SlashNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
-	return OpenNormalizer(path, func(r io.Reader) (*SlashNormalizer, error) { return ParseSlashNormalizer(r, o) })
-}
-
 // Normalize adds or removes the slash. The scope makes no difference.
-func (n *SlashNormalizer) Normalize(_ Scope, url string) (string, error) {
+func (n *slashNormalizer) Normalize(_ Scope, url string) (string, error) {
 	u, _, err := n.normalize(url)
 	return u, err
 }
 
-func (n *SlashNormalizer) normalize(url string) (string, hostRule, error) {
+func (n *slashNormalizer) normalize(url string) (string, hostRule, error) {
 	if n.o.NutchCompat {
 		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
@@ -387,7 +369,7 @@ func hasExtension(path string) bool {
 }
 
 // Explain returns the rule that changes the URL.
-func (n *SlashNormalizer) Explain(url string) string {
+func (n *slashNormalizer) Explain(url string) string {
 	u, r, err := n.normalize(url)
 	if err != nil || u == url {
 		return ""
@@ -396,6 +378,6 @@ func (n *SlashNormalizer) Explain(url string) string {
 }
 
 // String describes the normalizer.
-func (n *SlashNormalizer) String() string {
+func (n *slashNormalizer) String() string {
 	return fmt.Sprintf("slash normalizer of %d rules", n.rules.len())
 }

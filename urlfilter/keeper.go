@@ -40,21 +40,18 @@ func (b Basic) KeepsHost(_ Scope, host string) bool {
 	return err == nil && normal == host
 }
 
-// KeepsHost reports true.
-func (Pass) KeepsHost(Scope, string) bool { return true }
-
 // KeepsHost reports true except for a host with a semicolon, where a parameter
 // begins.
 func (SessionIDs) KeepsHost(_ Scope, host string) bool { return strings.IndexByte(host, ';') < 0 }
 
 // KeepsHost reports whether it changes nothing but the query.
-func (n QueryNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
+func (n queryNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
 
 // KeepsHost reports whether it changes nothing but query and fragment.
-func (n AjaxNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
+func (n ajaxNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
 
 // KeepsHost reports whether no rule is about the host.
-func (n *HostNormalizer) KeepsHost(_ Scope, host string) bool {
+func (n *hostNormalizer) KeepsHost(_ Scope, host string) bool {
 	if n.o.NutchCompat {
 		return false
 	}
@@ -63,20 +60,20 @@ func (n *HostNormalizer) KeepsHost(_ Scope, host string) bool {
 }
 
 // KeepsHost reports whether it changes nothing but the scheme.
-func (n *ProtocolNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
+func (n *protocolNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
 
 // KeepsHost reports whether it changes nothing but the path.
-func (n *SlashNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
+func (n *slashNormalizer) KeepsHost(Scope, string) bool { return !n.o.NutchCompat }
 
 // KeepsHost reports whether all normalizers of the chain keep the host.
-func (c Chain) KeepsHost(scope Scope, host string) bool { return keepHost(c.Normalizers, scope, host) }
+func (c chain) KeepsHost(scope Scope, host string) bool { return keepHost(c.normalizers, scope, host) }
 
 // KeepsHost asks the normalizer of the scope.
-func (s Scoped) KeepsHost(scope Scope, host string) bool {
+func (s scoped) KeepsHost(scope Scope, host string) bool {
 	return keepHost([]Normalizer{s.in(scope)}, scope, host)
 }
 
 // KeepsHost asks the rules as they were last read.
-func (f *NormalizerFile) KeepsHost(scope Scope, host string) bool {
+func (f *normalizerFile) KeepsHost(scope Scope, host string) bool {
 	return keepHost([]Normalizer{f.current()}, scope, host)
 }

@@ -12,29 +12,16 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// Pass is the normalizer that leaves every URL as it is. (Nutch:
-// urlnormalizer-pass.)
-type Pass struct{}
+// NewQueryNormalizer makes a normalizer that sorts the parameters of a query, which "&" separates, by
+// their bytes. Empty ones are dropped. NutchCompat sorts by UTF-16 code units, keeps empty
+// parameters except at the end, drops user information, and refuses what java.net.URL refuses.
+// (Nutch: urlnormalizer-querystring.)
+func NewQueryNormalizer(o Options) Normalizer { return queryNormalizer(o) }
 
-// Normalize returns the URL.
-func (Pass) Normalize(_ Scope, url string) (string, error) { return url, nil }
-
-// Explain returns nothing: no rule changes anything.
-func (Pass) Explain(string) string { return "" }
-
-// String names the normalizer.
-func (Pass) String() string { return "pass normalizer" }
-
-// QueryNormalizer sorts the parameters of a query, which "&" separates, by
-// their bytes. Empty ones are dropped. (Nutch: urlnormalizer-querystring.)
-type QueryNormalizer struct {
-	// NutchCompat sorts by UTF-16 code units, keeps empty parameters except at
-	// the end, drops user information, and refuses what java.net.URL refuses.
-	NutchCompat bool
-}
+type queryNormalizer Options
 
 // Normalize returns the URL with its query sorted. The scope makes no difference.
-func (n QueryNormalizer) Normalize(_ Scope, url string) (string, error) {
+func (n queryNormalizer) Normalize(_ Scope, url string) (string, error) {
 	if n.NutchCompat {
 		u, err := javaurl.Parse(url, Basic{}.javaKnows)
 		if err != nil {
@@ -93,12 +80,12 @@ func sortQueryNutch(query string) string {
 }
 
 // Explain says whether the query changes.
-func (n QueryNormalizer) Explain(url string) string {
+func (n queryNormalizer) Explain(url string) string {
 	return explainChange(n, AnyScope, url, "sort the query")
 }
 
 // String names the normalizer.
-func (QueryNormalizer) String() string { return "query string normalizer" }
+func (queryNormalizer) String() string { return "query string normalizer" }
 
 // explainChange returns rule if the normalizer changes the URL.
 func explainChange(n Normalizer, scope Scope, url, rule string) string {

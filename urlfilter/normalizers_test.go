@@ -36,21 +36,21 @@ func parseWith[N Normalizer](tb testing.TB, parse func(r *strings.Reader) (N, er
 	return n
 }
 
-func hosts(tb testing.TB, text string, o NormalizerOptions) Normalizer {
-	return parseWith(tb, func(r *strings.Reader) (*HostNormalizer, error) { return ParseHostNormalizer(r, o) }, text)
+func hosts(tb testing.TB, text string, o Options) Normalizer {
+	return parseWith(tb, func(r *strings.Reader) (Normalizer, error) { return ParseHostNormalizer(r, o) }, text)
 }
 
-func protocols(tb testing.TB, text string, o NormalizerOptions) Normalizer {
-	return parseWith(tb, func(r *strings.Reader) (*ProtocolNormalizer, error) { return ParseProtocolNormalizer(r, o) }, text)
+func protocols(tb testing.TB, text string, o Options) Normalizer {
+	return parseWith(tb, func(r *strings.Reader) (Normalizer, error) { return ParseProtocolNormalizer(r, o) }, text)
 }
 
-func slashes(tb testing.TB, text string, o NormalizerOptions) Normalizer {
-	return parseWith(tb, func(r *strings.Reader) (*SlashNormalizer, error) { return ParseSlashNormalizer(r, o) }, text)
+func slashes(tb testing.TB, text string, o Options) Normalizer {
+	return parseWith(tb, func(r *strings.Reader) (Normalizer, error) { return ParseSlashNormalizer(r, o) }, text)
 }
 
-func allNormalizers(tb testing.TB, o NormalizerOptions) []Normalizer {
+func allNormalizers(tb testing.TB, o Options) []Normalizer {
 	return []Normalizer{
-		AjaxNormalizer(o), Basic{NutchCompat: o.NutchCompat}, QueryNormalizer(o), Pass{},
+		ajaxNormalizer(o), Basic{NutchCompat: o.NutchCompat}, queryNormalizer(o), chain{},
 		hosts(tb, sampleHosts, o), protocols(tb, sampleProtocols, o), slashes(tb, sampleSlashes, o),
 	}
 }
@@ -77,9 +77,9 @@ func checkPairs(t *testing.T, n Normalizer, scope Scope, pairs []normalizerPair)
 
 // What Nutch's tests of its normalizers expect, which holds by default too.
 func TestNormalizersNutch(t *testing.T) {
-	for _, o := range []NormalizerOptions{{}, {NutchCompat: true}} {
-		checkPairs(t, Pass{}, AnyScope, []normalizerPair{{"http://www.example.com/test/..//", ""}})
-		ajax := AjaxNormalizer(o)
+	for _, o := range []Options{{}, {NutchCompat: true}} {
+		checkPairs(t, chain{}, AnyScope, []normalizerPair{{"http://www.example.com/test/..//", ""}})
+		ajax := ajaxNormalizer(o)
 		checkPairs(t, ajax, AnyScope, []normalizerPair{
 			{"http://example.org/#!k=v", "http://example.org/?_escaped_fragment_=k=v"},
 			{"http://example.org/#!k=v&something=is wrong", "http://example.org/?_escaped_fragment_=k=v%26something=is%20wrong"},
@@ -127,7 +127,7 @@ func TestNormalizersNutch(t *testing.T) {
 			{"http://invalid-rule2.example.top/", ""},
 			{"http://invalid-rule3.example.top/", ""},
 		})
-		checkPairs(t, QueryNormalizer(o), AnyScope, []normalizerPair{
+		checkPairs(t, queryNormalizer(o), AnyScope, []normalizerPair{
 			{"http://example.com/?c=d&a=b", "http://example.com/?a=b&c=d"},
 			{"http://example.com/a/b/c", ""},
 			{"http://example.com:1234/a/b/c#ref", ""},
@@ -150,12 +150,12 @@ func TestNormalizersNutch(t *testing.T) {
 // Each difference between a normalizer and Nutch's.
 func TestNormalizerDifferences(t *testing.T) {
 	const refused = "refused"
-	type maker = func(o NormalizerOptions) Normalizer
-	hostsOf := func(text string) maker { return func(o NormalizerOptions) Normalizer { return hosts(t, text, o) } }
-	protocolsOf := func(text string) maker { return func(o NormalizerOptions) Normalizer { return protocols(t, text, o) } }
-	slashesOf := func(text string) maker { return func(o NormalizerOptions) Normalizer { return slashes(t, text, o) } }
-	query := func(o NormalizerOptions) Normalizer { return QueryNormalizer(o) }
-	ajax := func(o NormalizerOptions) Normalizer { return AjaxNormalizer(o) }
+	type maker = func(o Options) Normalizer
+	hostsOf := func(text string) maker { return func(o Options) Normalizer { return hosts(t, text, o) } }
+	protocolsOf := func(text string) maker { return func(o Options) Normalizer { return protocols(t, text, o) } }
+	slashesOf := func(text string) maker { return func(o Options) Normalizer { return slashes(t, text, o) } }
+	query := func(o Options) Normalizer { return queryNormalizer(o) }
+	ajax := func(o Options) Normalizer { return ajaxNormalizer(o) }
 	for _, c := range []struct {
 		name            string
 		n               maker
@@ -187,7 +187,7 @@ func TestNormalizerDifferences(t *testing.T) {
 		{"ajax: without the parameter nothing is done", ajax, Indexer, "http://h/_escaped_fragment_=", "http://h/_escaped_fragment_=", refused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, o := range []NormalizerOptions{{}, {NutchCompat: true}} {
+			for _, o := range []Options{{}, {NutchCompat: true}} {
 				want := c.ours
 				if o.NutchCompat {
 					want = c.nutch
@@ -205,20 +205,20 @@ func TestNormalizerDifferences(t *testing.T) {
 }
 
 func TestNormalizerRulesErrors(t *testing.T) {
-	host := func(text string, o NormalizerOptions) error {
+	host := func(text string, o Options) error {
 		_, err := ParseHostNormalizer(strings.NewReader(text), o)
 		return err
 	}
-	protocol := func(text string, o NormalizerOptions) error {
+	protocol := func(text string, o Options) error {
 		_, err := ParseProtocolNormalizer(strings.NewReader(text), o)
 		return err
 	}
-	slash := func(text string, o NormalizerOptions) error {
+	slash := func(text string, o Options) error {
 		_, err := ParseSlashNormalizer(strings.NewReader(text), o)
 		return err
 	}
 	for _, c := range []struct {
-		parse      func(string, NormalizerOptions) error
+		parse      func(string, Options) error
 		text, want string
 		compat     bool // an error there too
 	}{
@@ -234,12 +234,12 @@ func TestNormalizerRulesErrors(t *testing.T) {
 		{slash, "a.com /\n", `urlfilter: line 1: want a host and "+" or "-"`, false},
 		{slash, "*.a.com +\n", `urlfilter: line 1: "*." is not supported here`, false},
 	} {
-		err := c.parse(c.text, NormalizerOptions{})
+		err := c.parse(c.text, Options{})
 		var s *SyntaxError
 		if err == nil || err.Error() != c.want || !errors.As(err, &s) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}
-		if err := c.parse(c.text, NormalizerOptions{NutchCompat: true}); (err != nil) != c.compat {
+		if err := c.parse(c.text, Options{NutchCompat: true}); (err != nil) != c.compat {
 			t.Errorf("%q under NutchCompat: %v", c.text, err)
 		}
 	}
@@ -284,7 +284,7 @@ func TestLoops(t *testing.T) {
 			if got != c.out || (err != nil) != (c.out == "") || err != nil && !errors.Is(err, ErrInvalid) {
 				t.Errorf("got %q, %v, want %q", got, err, c.out)
 			}
-			if u, _ := (Chain{c.all, c.loops}).Normalize(Inject, "a"); u != c.out {
+			if u, _ := NewChain(c.loops, c.all...).Normalize(Inject, "a"); u != c.out {
 				t.Errorf("as a Chain: got %q, want %q", u, c.out)
 			}
 			steps := r.Explain(Inject, "a")
@@ -311,7 +311,7 @@ func (c counted) Normalize(scope Scope, url string) (string, error) {
 // A normalizer is not asked about its own result.
 func TestLoopsCostNoExtraRound(t *testing.T) {
 	calls := 0
-	r := &Rules{Normalizers: []Normalizer{counted{replacer{"a", "b"}, &calls}, counted{Pass{}, &calls}, counted{Pass{}, &calls}}}
+	r := &Rules{Normalizers: []Normalizer{counted{replacer{"a", "b"}, &calls}, counted{chain{}, &calls}, counted{chain{}, &calls}}}
 	if _, err := r.Apply(Inject, "a"); err != nil || calls != 3 {
 		t.Errorf("%d calls, %v, want 3", calls, err)
 	}
@@ -319,7 +319,7 @@ func TestLoopsCostNoExtraRound(t *testing.T) {
 
 // Basic and Nutch's regular expressions have different ideas of file URLs.
 func TestFileURLsSettle(t *testing.T) {
-	regex, err := NewRegexNormalizer(NormalizerOptions{}, DefaultRegexRules()...)
+	regex, err := NewRegexNormalizer(Options{}, DefaultRegexRules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,16 +332,16 @@ func TestFileURLsSettle(t *testing.T) {
 }
 
 func TestScoped(t *testing.T) {
-	n := Scoped{AnyScope: appender("/any"), Inject: Chain{Normalizers: []Normalizer{appender("/1"), Pass{}}}}
+	n := scoped{AnyScope: appender("/any"), Inject: chain{normalizers: []Normalizer{appender("/1"), chain{}}}}
 	for scope, want := range map[Scope]string{Inject: "a/1", Fetcher: "a/any", "another": "a/any"} {
 		if got, err := n.Normalize(scope, "a"); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", scope, got, err, want)
 		}
 	}
-	if got, _ := (Scoped{Inject: appender("x")}).Normalize(Fetcher, "a"); got != "a" {
+	if got, _ := (scoped{Inject: appender("x")}).Normalize(Fetcher, "a"); got != "a" {
 		t.Errorf("without a normalizer for any scope: got %q", got)
 	}
-	if got, want := n.ExplainScope(Inject, "a"), "urlfilter.appender"; got != want {
+	if got, want := n.explainScope(Inject, "a"), "urlfilter.appender"; got != want {
 		t.Errorf("Explain: got %q, want %q", got, want)
 	}
 	if got, want := n.String(), "by scope (default: urlfilter.appender; inject: chain of urlfilter.appender, pass normalizer)"; got != want {
@@ -357,11 +357,11 @@ func TestScopedReloads(t *testing.T) {
 		}
 	}
 	write("a.com +\n")
-	f, err := SlashNormalizerFile(path, NormalizerOptions{})
+	f, err := OpenNormalizer(path, ParseSlashNormalizer, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Rules{Normalizers: []Normalizer{Scoped{Inject: Chain{Normalizers: []Normalizer{f}}}}}
+	r := &Rules{Normalizers: []Normalizer{scoped{Inject: chain{normalizers: []Normalizer{f}}}}}
 	write("# none of a.com any more\n")
 	if changed, err := r.Reload(); !changed || err != nil {
 		t.Errorf("got %v, %v", changed, err)
@@ -372,7 +372,7 @@ func TestScopedReloads(t *testing.T) {
 }
 
 func TestExplainNamesTheRule(t *testing.T) {
-	r := &Rules{Loops: 1, Normalizers: []Normalizer{Basic{}, hosts(t, sampleHosts, NormalizerOptions{}), AjaxNormalizer{}}}
+	r := &Rules{Loops: 1, Normalizers: []Normalizer{Basic{}, hosts(t, sampleHosts, Options{}), ajaxNormalizer{}}}
 	var rules []string
 	for _, s := range r.Explain(Indexer, "HTTP://example.org/?_escaped_fragment_=a") {
 		rules = append(rules, s.Rule)
@@ -391,9 +391,9 @@ func FuzzNormalizers(f *testing.F) {
 	f.Add("http://u@www.example.net/a/?_escaped_fragment_=x%2541&y#z", sampleSlashes)
 	f.Add("http://a/", "a b\nb c\n*.c d\n")
 	f.Fuzz(func(t *testing.T, url, text string) {
-		all := allNormalizers(t, NormalizerOptions{})
-		compat := allNormalizers(t, NormalizerOptions{NutchCompat: true})
-		for _, o := range []NormalizerOptions{{}, {NutchCompat: true}} {
+		all := allNormalizers(t, Options{})
+		compat := allNormalizers(t, Options{NutchCompat: true})
+		for _, o := range []Options{{}, {NutchCompat: true}} {
 			to := &all
 			if o.NutchCompat {
 				to = &compat
@@ -422,8 +422,8 @@ func FuzzNormalizers(f *testing.F) {
 				if again, err := n.Normalize(scope, u); again != u || err != nil {
 					t.Fatalf("%v: %q is %q, and that is %q, %v", n, url, u, again, err)
 				}
-				if e, ok := n.(ScopeExplainer); ok {
-					e.ExplainScope(scope, url)
+				if e, ok := n.(scopeExplainer); ok {
+					e.explainScope(scope, url)
 				} else if e, ok := n.(Explainer); ok && (e.Explain(url) == "") != (u == url) {
 					t.Fatalf("%v: %q is %q by the rule %q", n, url, u, e.Explain(url))
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func TestNutchRegex(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.verdicts.check(t, must[*Regex](t)(NewRegex(c.rules...)))
+			c.verdicts.check(t, must[Filter](t)(NewRegex(c.rules...)))
 		})
 	}
 }
@@ -93,9 +94,8 @@ func TestNutchRegex(t *testing.T) {
 func TestNutchSections(t *testing.T) {
 	const rules = "> Www.Example.ORG \n-.\n<\n> example.com\n-.\n> co.uk\n-.\n<\n> com\n-.\n<\n> wiki.example\n-.\n<\n+."
 	for _, compat := range []bool{false, true} {
-		regex := must[*Regex](t)(NewRegex(rules))
-		automaton := must[*Automaton](t)(NewAutomaton(strings.ReplaceAll(rules, ".\n", ".*\n") + "*"))
-		regex.NutchCompat, automaton.NutchCompat = compat, compat
+		regex := must[Filter](t)(ParseRegex(strings.NewReader(rules), Options{compat}))
+		automaton := must[Filter](t)(ParseAutomaton(strings.NewReader(strings.ReplaceAll(rules, ".\n", ".*\n")+"*"), Options{compat}))
 		for _, f := range []Filter{regex, automaton} {
 			verdicts{
 				"http://www.example.org/": compat, "http://a.www.example.org/": true, "http://EXAMPLE.com/": false, "http://a.b.example.com:8080/": false,
@@ -108,22 +108,22 @@ func TestNutchSections(t *testing.T) {
 
 // The first rule that matches decides, whichever section it is in.
 func TestSectionsKeepOrder(t *testing.T) {
-	f := must[*Regex](t)(NewRegex("-1", "> example.com", "+1", "-2", "<", "+2", "> www.example.com", "-3", "<", "> example.com", "+3", "-4", "<", "+4"))
+	f := must[Filter](t)(NewRegex("-1", "> example.com", "+1", "-2", "<", "+2", "> www.example.com", "-3", "<", "> example.com", "+3", "-4", "<", "+4"))
 	verdicts{
 		"http://www.example.com/1": false, "http://www.example.com/2": false, "http://www.example.com/3": false, "http://www.example.com/4": false,
 		"http://example.com/1": false, "http://example.com/2": false, "http://example.com/3": true, "http://example.com/4": false,
 		"http://example.net/1": false, "http://example.net/2": true, "http://example.net/3": false, "http://example.net/4": true,
 	}.check(t, f)
-	if got := f.Explain("http://www.example.com/4"); got != "line 12: -4 (within example.com)" {
+	if got := explain(f, "http://www.example.com/4"); got != "line 12: -4 (within example.com)" {
 		t.Error(got)
 	}
 }
 
 func TestNutchAutomaton(t *testing.T) {
 	const suffixes = `-.*\.(gif|GIF|jpg|JPG|png|PNG|ico|ICO|css|CSS|sit|SIT|eps|EPS|wmf|WMF|zip|ZIP|ppt|PPT|mpg|MPG|xls|XLS|gz|GZ|rpm|RPM|tgz|TGZ|mov|MOV|exe|EXE|jpeg|JPEG|bmp|BMP|js|JS)`
-	f := must[*Automaton](t)(NewAutomaton("# whole web", `-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+.*`))
+	f := must[Filter](t)(ParseAutomaton(strings.NewReader(strings.Join([]string{"# whole web", `-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+.*`}, "\n")), Options{}))
 	wholeWeb.but(verdicts{loop: true, loopBetween: true}).check(t, f)
-	f = must[*Automaton](t)(NewAutomaton(`-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+https?://([a-z0-9]*\.)*MY.DOMAIN.NAME/.*`, `-.*`))
+	f = must[Filter](t)(ParseAutomaton(strings.NewReader(strings.Join([]string{`-(file|ftp|mailto):.*`, suffixes, `-.*[?*!@=].*`, `+https?://([a-z0-9]*\.)*MY.DOMAIN.NAME/.*`, `-.*`}, "\n")), Options{}))
 	intranet.check(t, f)
 }
 
@@ -170,12 +170,12 @@ Domain .
 	}
 	for _, compat := range []bool{false, true} {
 		o := FastOptions{NutchCompat: compat}
-		f := must[*Fast](t)(ParseFast(strings.NewReader(rules), o))
+		f := must[Filter](t)(ParseFast(strings.NewReader(rules), o))
 		list.check(t, f)
 		// Protocols that Java does not know.
 		verdicts{"wiki://h/x": !compat, "gopher://www.example.com/": false}.check(t, f)
 
-		f = must[*Fast](t)(ParseFast(strings.NewReader(""), FastOptions{100, 50, 50, compat}))
+		f = must[Filter](t)(ParseFast(strings.NewReader(""), FastOptions{100, 50, 50, compat}))
 		x := func(n int) string { return strings.Repeat("x", n) }
 		verdicts{
 			"http://h/" + x(49): true, "http://h/" + x(50): false,
@@ -183,7 +183,7 @@ Domain .
 			"http://h/" + x(40) + "?" + x(50): true, "http://h/" + x(41) + "?" + x(50): false,
 		}.check(t, f)
 	}
-	f := must[*Fast](t)(ParseFast(strings.NewReader("Host Example.ORG\nDenyPath .?\n"), FastOptions{}))
+	f := must[Filter](t)(ParseFast(strings.NewReader("Host Example.ORG\nDenyPath .?\n"), FastOptions{}))
 	verdicts{"http://example.org/": false, "http://Example.org/": false, "http://www.example.org/": true}.check(t, f)
 
 	for text, c := range map[string]struct {
@@ -203,11 +203,11 @@ Domain .
 			t.Errorf("%q: %v", text, err)
 		}
 		f, err := ParseFast(strings.NewReader(text), FastOptions{NutchCompat: true})
-		if err != nil || f.Accept("http://a/x") != c.accept || len(f.Skipped()) != c.skipped {
-			t.Errorf("%q in Nutch: %v, skipped %v", text, err, f.Skipped())
+		if err != nil || f.Accept("http://a/x") != c.accept || len(f.(*fastFilter).skipped) != c.skipped {
+			t.Errorf("%q in Nutch: %v, skipped %v", text, err, f.(*fastFilter).skipped)
 		}
 	}
-	f = must[*Fast](t)(ParseFast(strings.NewReader("Hosts a\nDenyPaths x\nDomainName b\nDenyPathQuerys x\n"), FastOptions{NutchCompat: true}))
+	f = must[Filter](t)(ParseFast(strings.NewReader("Hosts a\nDenyPaths x\nDomainName b\nDenyPathQuerys x\n"), FastOptions{NutchCompat: true}))
 	verdicts{"http://a/x": false, "http://a/?x": true, "http://b/?x": false, "http://b/": true}.check(t, f)
 	if _, err := ParseFast(strings.NewReader("Domain .\nDenyPath (?=x)"), FastOptions{NutchCompat: true}); err == nil {
 		t.Error("a pattern that Nutch has and we have not is skipped")
@@ -215,7 +215,7 @@ Domain .
 }
 
 func TestNutchPrefix(t *testing.T) {
-	f := must[*Prefix](t)(ParsePrefix(strings.NewReader("# comment\nhttp://\nhttps://\nftp://\nfile://\n")))
+	f := must[Filter](t)(ParsePrefix(strings.NewReader("# comment\nhttp://\nhttps://\nftp://\nfile://\n"), Options{}))
 	verdicts{
 		"http://www.example.com/": true, "https://www.example.com/": true, "ftp://www.example.com/": true, "file://www.example.com/": true,
 		"file:/x": false, "abcd://www.example.com/": false, "www.example.com/": false,
@@ -232,8 +232,7 @@ func TestNutchDomain(t *testing.T) {
 		"http://www.google.com/": false, "http://mail.yahoo.com/": false, "http://www.adobe.com/": false,
 	}
 	for _, compat := range []bool{false, true} {
-		allow, deny := must[*Domain](t)(ParseDomain(strings.NewReader(file))), must[*Domain](t)(ParseDomainDeny(strings.NewReader(file)))
-		allow.NutchCompat, deny.NutchCompat = compat, compat
+		allow, deny := must[Filter](t)(ParseDomain(strings.NewReader(file), Options{compat})), must[Filter](t)(ParseDomainDeny(strings.NewReader(file), Options{compat}))
 		list.check(t, allow)
 		complement := verdicts{}
 		for u, accepted := range list {
@@ -245,7 +244,7 @@ func TestNutchDomain(t *testing.T) {
 	}
 	// An entry lists itself, and the hosts whose suffix or registered domain
 	// it is.
-	f := must[*Domain](t)(NewDomain("uk", "a.b.example.org", "blogspot.com", "x.github.io", "com.nn"))
+	f := must[Filter](t)(ParseDomain(strings.NewReader("uk\na.b.example.org\nblogspot.com\nx.github.io\ncom.nn"), Options{}))
 	verdicts{
 		"http://example.co.uk/": false, "http://parliament.uk/": true, "http://b.example.org/": false, "http://a.b.example.org/": true,
 		"http://c.a.b.example.org/": false, "http://x.y.blogspot.com/": true, "http://y.x.github.io/": false, "http://x.github.io/": true,
@@ -265,17 +264,15 @@ func TestNutchDomainSpelling(t *testing.T) {
 		}
 	}
 	for _, compat := range []bool{false, true} {
-		f := must[*Domain](t)(ParseDomain(strings.NewReader(file)))
-		f.NutchCompat = compat
+		f := must[Filter](t)(ParseDomain(strings.NewReader(file), Options{compat}))
 		list(compat).check(t, f)
 	}
-	f := must[*Domain](t)(ParseDomain(strings.NewReader(file)))
-	f.NutchCompat = true
+	f := must[Filter](t)(ParseDomain(strings.NewReader(file), Options{NutchCompat: true}))
 	for url, want := range map[string]string{
 		"http://www.bücher.de/": "line 1: bücher.de", "http://www.example.net./": "line 3: example.net", "http://www.нэб.рф/": "line 4: xn--p1ai",
 		"http://www.example.com/": "", "wiki://example.net/": "",
 	} {
-		if got := f.Explain(url); got != want {
+		if got := explain(f, url); got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
 		}
 	}
@@ -320,7 +317,7 @@ func TestNutchValidator(t *testing.T) {
 		"http://example.com?x[]": true, "http://example.com#x|": true, "http://example.com/x|": false, "h2://example.com/": false,
 		"http:///x": false, "http://example.com/..": false, "http://example.com/a/b/..": true, "http://example.com/a//b/..": true, "http://example.com/a/..": false,
 		"http://example.com/\u00e4": false, "http://.example.com/": false, "http://a..com/": false, "http://example.com./": false,
-	}.check(t, Validator{})
+	}.check(t, validator{})
 }
 
 func TestExemptions(t *testing.T) {
@@ -340,11 +337,11 @@ func TestExemptions(t *testing.T) {
 		t.Error(e.Explain("x.png"))
 	}
 	path := filepath.Join(t.TempDir(), "db-ignore-external-exemptions.txt")
-	if _, err := ExemptionsFile(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenExemptions(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	write(t, path, "# as it is shipped\n", time.Hour)
-	e = must[*Exemptions](t)(ExemptionsFile(path))
+	e = must[*Exemptions](t)(OpenExemptions(path))
 	if e.Exempt("a", "b") {
 		t.Error("without rules something is exempt")
 	}
@@ -363,19 +360,19 @@ func TestNutchMissingFile(t *testing.T) {
 	empty := filepath.Join(dir, "empty.txt")
 	write(t, empty, "# nothing\n", time.Hour)
 	for name, c := range map[string]struct {
-		open func(string, FileOptions) (*FilterFile, error)
-		want bool // what Nutch's does with three seeds, as with any
-		null bool // an empty list is a list
+		parse func(io.Reader, Options) (Filter, error)
+		want  bool // what Nutch's does with three seeds, as with any
+		null  bool // an empty list is a list
 	}{
-		"regex":       {RegexFile, false, false},
-		"automaton":   {AutomatonFile, false, false},
-		"prefix":      {PrefixFile, false, false},
-		"suffix":      {SuffixFile, false, false},
-		"domain":      {DomainFile, true, false},
-		"domain deny": {DomainDenyFile, true, true},
+		"regex":       {ParseRegex, false, false},
+		"automaton":   {ParseAutomaton, false, false},
+		"prefix":      {ParsePrefix, false, false},
+		"suffix":      {ParseSuffix, false, false},
+		"domain":      {ParseDomain, true, false},
+		"domain deny": {ParseDomainDeny, true, true},
 	} {
 		for _, path := range []string{empty, filepath.Join(dir, name)} {
-			_, err := c.open(path, FileOptions{})
+			_, err := OpenFilter(path, c.parse, Options{})
 			missing := path != empty
 			switch {
 			case missing && !errors.Is(err, fs.ErrNotExist),
@@ -385,31 +382,37 @@ func TestNutchMissingFile(t *testing.T) {
 			case err != nil && !strings.Contains(err.Error(), path):
 				t.Errorf("%s: %v does not name the file", name, err)
 			}
-			f := must[*FilterFile](t)(c.open(path, FileOptions{NutchCompat: true}))
+			f := must[Filter](t)(OpenFilter(path, c.parse, Options{NutchCompat: true}))
 			for _, u := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
 				if f.Accept(u) != c.want {
 					t.Errorf("%s: %s: %s: %v", name, path, u, !c.want)
 				}
 			}
-			if changed, err := f.Reload(); changed || err != nil {
+			if changed, err := reload(f); changed || err != nil {
 				t.Errorf("%s: %v, %v", name, changed, err)
 			}
 		}
 		// A file that turns up later counts, and must not vanish again.
 		path := filepath.Join(dir, "late")
-		f := must[*FilterFile](t)(c.open(path, FileOptions{NutchCompat: true}))
+		f := must[Filter](t)(OpenFilter(path, c.parse, Options{NutchCompat: true}))
 		write(t, path, "+\n", time.Hour)
 		if name == "automaton" || name == "regex" || name == "suffix" || name == "prefix" {
-			if changed, err := f.Reload(); !changed || err != nil {
+			if changed, err := reload(f); !changed || err != nil {
 				t.Errorf("%s: %v, %v", name, changed, err)
 			}
 			os.Remove(path)
-			if changed, err := f.Reload(); changed || !errors.Is(err, fs.ErrNotExist) {
+			if changed, err := reload(f); changed || !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: gone: %v, %v", name, changed, err)
 			}
 		}
 		os.Remove(path)
 	}
+}
+
+func openFast(path string) (Filter, error) {
+	return OpenFilter(path, func(r io.Reader, o Options) (Filter, error) {
+		return ParseFast(r, FastOptions{NutchCompat: o.NutchCompat})
+	}, Options{})
 }
 
 func TestFastFile(t *testing.T) {
@@ -423,15 +426,15 @@ func TestFastFile(t *testing.T) {
 	write(t, plain, rules, time.Hour)
 	write(t, gz, zipped.String(), time.Hour)
 	for _, path := range []string{plain, gz, "file:" + plain, "file://" + plain, "testdata/fast-urlfilter.txt.bz2"} {
-		f := must[*FilterFile](t)(FastFile(path, FastOptions{}))
+		f := must[Filter](t)(openFast(path))
 		verdicts{"http://a.example.com/x": false, "http://a.example.com/y": true}.check(t, f)
-		if rule := f.Explain("http://example.com/x"); !strings.HasSuffix(rule, ":2: DenyPath ^/x") {
+		if rule := explain(f, "http://example.com/x"); !strings.HasSuffix(rule, ":2: DenyPath ^/x") {
 			t.Error(rule)
 		}
 	}
 	write(t, gz, rules, time.Hour)
 	for _, path := range []string{gz, "file://elsewhere/x", "file:", "hdfs://x/y"} {
-		if _, err := FastFile(path, FastOptions{}); err == nil {
+		if _, err := openFast(path); err == nil {
 			t.Errorf("%s: no error", path)
 		}
 	}

@@ -12,8 +12,17 @@ import (
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
 
-// Regex is a list of regular expressions, each of which accepts or rejects. It
-// reads Nutch's regex-urlfilter.txt:
+// regexFilter is a list of regular expressions, each of which accepts or rejects.
+type regexFilter struct{ ruleList }
+
+// NewRegex makes the filter of [ParseRegex] from rules, which are lines of its format. Without
+// rules it rejects everything.
+func NewRegex(rules ...string) (Filter, error) {
+	return ParseRegex(strings.NewReader(strings.Join(rules, "\n")), Options{})
+}
+
+// ParseRegex reads a list of regular expressions, each of which accepts or rejects, in the format
+// of Nutch's regex-urlfilter.txt:
 //
 //	# comment; so is a line that begins with a blank, and an empty one
 //	-pattern        rejects what the pattern matches anywhere
@@ -21,9 +30,8 @@ import (
 //	> example.org   the rules up to "<" are for this host or domain only
 //	<
 //
-// The first rule that matches decides; what none matches is rejected. The zero
-// value rejects everything. A name after ">" is a host or a registered domain,
-// which stands for the hosts below it. (Nutch: urlfilter-regex,
+// The first rule that matches decides; what none matches is rejected. A name after ">" is a host or
+// a registered domain, which stands for the hosts below it. (Nutch: urlfilter-regex,
 // urlfilter.regex.file.)
 //
 // Patterns have the syntax and the meaning of java.util.regex, but are matched
@@ -32,41 +40,30 @@ import (
 // constructs that would mean something else here. Nutch's own guards against
 // loops, ".*(/[^/]+)/[^/]+\1/[^/]+\1/" and ".*(/.+?)/.*?\1/.*?\1/", are matched
 // by hand, and just as Java would.
-type Regex struct {
-	// NutchCompat takes the names after ">" as spelled, so that a capital
-	// letter never matches, and treats URLs that java.net.URL refuses as having
-	// no host. It must not be changed once the filter is in use.
-	NutchCompat bool
-
-	ruleList
-}
-
-// NewRegex makes a filter of rules, which are lines of the file format.
-func NewRegex(rules ...string) (*Regex, error) {
-	return ParseRegex(strings.NewReader(strings.Join(rules, "\n")))
-}
-
-// ParseRegex reads a filter. An error is a [*SyntaxError].
-func ParseRegex(r io.Reader) (*Regex, error) {
-	l, err := parseRuleList(r, javaregex.Compile)
+//
+// NutchCompat takes the names after ">" as spelled, so that a capital letter never matches, and
+// treats URLs that java.net.URL refuses as having no host. An error is a [*SyntaxError].
+func ParseRegex(r io.Reader, o Options) (Filter, error) {
+	l, err := parseRuleList(r, o, javaregex.Compile)
 	if err != nil {
 		return nil, err
 	}
-	return &Regex{ruleList: *l}, nil
+	return &regexFilter{*l}, nil
 }
 
 // Accept reports whether the first rule that matches accepts.
-func (f *Regex) Accept(url string) bool { return f.decides(url, f.NutchCompat).accepts() }
+func (f *regexFilter) Accept(url string) bool { return f.decides(url).accepts() }
 
 // Explain returns the first rule that matches.
-func (f *Regex) Explain(url string) string { return f.decides(url, f.NutchCompat).explain() }
+func (f *regexFilter) Explain(url string) string { return f.decides(url).explain() }
 
 // String describes the filter.
-func (f *Regex) String() string { return fmt.Sprintf("regex filter of %d rules", len(f.rules)) }
+func (f *regexFilter) String() string { return fmt.Sprintf("regex filter of %d rules", len(f.rules)) }
 
 // ruleList is what the filters of regular expressions have in common.
 type ruleList struct {
-	rules []listRule
+	compat bool // NutchCompat
+	rules  []listRule
 	// The rules for all URLs, and those for a host or domain, by its name in
 	// normal form and as spelled. Each list is in order.
 	all             []int
@@ -116,8 +113,8 @@ type listRule struct {
 	text   string
 }
 
-func parseRuleList(r io.Reader, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
-	l := &ruleList{within: map[string]*section{}, spelled: map[string]*section{}}
+func parseRuleList(r io.Reader, o Options, compile func(pattern string) (func(string) bool, error)) (*ruleList, error) {
+	l := &ruleList{compat: o.NutchCompat, within: map[string]*section{}, spelled: map[string]*section{}}
 	within, name := "", ""
 	compile = compileOnce(compile)
 	err := readLines(r, func(n int, line string) error {
@@ -191,7 +188,7 @@ func (r *listRule) explain() string {
 }
 
 // decides returns the first rule that matches, or nil.
-func (l *ruleList) decides(url string, compat bool) *listRule {
+func (l *ruleList) decides(url string) *listRule {
 	if len(l.all) == len(l.rules) {
 		for i := range l.rules {
 			if r := &l.rules[i]; r.match(url) {
@@ -201,7 +198,7 @@ func (l *ruleList) decides(url string, compat bool) *listRule {
 		return nil
 	}
 	lists := [3][]int{l.all}
-	if compat {
+	if l.compat {
 		lists[1], lists[2] = sections(l.spelled, javaHost(url))
 	} else {
 		lists[1], lists[2] = sections(l.within, hostOf(url))

@@ -18,30 +18,9 @@ import (
 // makes the next character an ordinary one, as in Java.
 type RegexRule struct{ Pattern, Substitution string }
 
-// NormalizerOptions are common to the normalizers that have rules.
-type NormalizerOptions struct {
-	// NutchCompat makes a normalizer do exactly what Nutch's does, faults
-	// included. Each type says what that changes.
-	NutchCompat bool
-}
-
-// RegexNormalizer rewrites URLs by rules, in order. The zero value changes
-// nothing. (Nutch: urlnormalizer-regex.)
-//
-// A rule may create matches for earlier ones, so the rules are applied until
-// nothing changes any more; a URL that does not settle within 16 rounds, or of
-// which nothing is left, is refused. Under NutchCompat they are applied once,
-// as in Nutch, and the Loops of [Rules] does the rest.
-//
-// Patterns take time proportional to the URL. A pattern that needs look-around,
-// a back-reference or possessive repetition is an error, never silently left
-// out; only "(?<!:)/{2,}", which Nutch ships, is recognized and matched by
-// hand. Two things differ from Java: "$" is the end of the URL and not also the
-// place before a line end there; and a pattern that can match the empty string,
-// and looks at what precedes it with "^", "\b" or "\B", does not match right
-// after another match.
-type RegexNormalizer struct {
-	o     NormalizerOptions
+// regexNormalizer rewrites URLs by rules, in order.
+type regexNormalizer struct {
+	o     Options
 	rules []normalizerRule
 }
 
@@ -72,10 +51,23 @@ func DefaultRegexRules() []RegexRule {
 	}
 }
 
-// NewRegexNormalizer makes a normalizer of rules. An error names the rule by its
-// number, from 1.
-func NewRegexNormalizer(o NormalizerOptions, rules ...RegexRule) (*RegexNormalizer, error) {
-	n := &RegexNormalizer{o: o}
+// NewRegexNormalizer makes a normalizer that rewrites URLs by rules, in order. An error names the rule
+// by its number, from 1. (Nutch: urlnormalizer-regex.)
+//
+// A rule may create matches for earlier ones, so the rules are applied until
+// nothing changes any more; a URL that does not settle within 16 rounds, or of
+// which nothing is left, is refused. Under NutchCompat they are applied once,
+// as in Nutch, and the Loops of [Rules] does the rest.
+//
+// Patterns take time proportional to the URL. A pattern that needs look-around,
+// a back-reference or possessive repetition is an error, never silently left
+// out; only "(?<!:)/{2,}", which Nutch ships, is recognized and matched by
+// hand. Two things differ from Java: "$" is the end of the URL and not also the
+// place before a line end there; and a pattern that can match the empty string,
+// and looks at what precedes it with "^", "\b" or "\B", does not match right
+// after another match.
+func NewRegexNormalizer(o Options, rules ...RegexRule) (Normalizer, error) {
+	n := &regexNormalizer{o: o}
 	for i, r := range rules {
 		c, err := javaregex.NewReplacer(r.Pattern, r.Substitution)
 		if err != nil {
@@ -86,7 +78,7 @@ func NewRegexNormalizer(o NormalizerOptions, rules ...RegexRule) (*RegexNormaliz
 	return n, nil
 }
 
-// ParseRegexNormalizer reads Nutch's regex-normalize.xml:
+// ParseRegexNormalizer reads the rules of [NewRegexNormalizer] from Nutch's regex-normalize.xml:
 //
 //	<regex-normalize>
 //	  <regex><pattern>#.*</pattern><substitution></substitution></regex>
@@ -95,15 +87,15 @@ func NewRegexNormalizer(o NormalizerOptions, rules ...RegexRule) (*RegexNormaliz
 // Blanks and line ends in a pattern count. An error is a [*SyntaxError] that names
 // the line and the number of the rule. (Nutch: urlnormalizer.regex.file,
 // urlnormalizer.regex.rules.)
-func ParseRegexNormalizer(r io.Reader, o NormalizerOptions) (*RegexNormalizer, error) {
-	n := &RegexNormalizer{o: o}
+func ParseRegexNormalizer(r io.Reader, o Options) (Normalizer, error) {
+	n := &regexNormalizer{o: o}
 	text := bufio.NewReader(r)
 	if bom, _ := text.Peek(len("\ufeff")); string(bom) == "\ufeff" {
 		text.Discard(len(bom))
 	}
 	d := xml.NewDecoder(text)
 	d.CharsetReader = charset
-	fail := func(err error) (*RegexNormalizer, error) {
+	fail := func(err error) (Normalizer, error) {
 		line, _ := d.InputPos()
 		if s := (*xml.SyntaxError)(nil); errors.As(err, &s) {
 			line, err = s.Line, errors.New(s.Msg)
@@ -195,19 +187,13 @@ func nextElement(d *xml.Decoder) (*xml.StartElement, error) {
 	}
 }
 
-// RegexNormalizerFile reads rules from a file in the format of
-// [ParseRegexNormalizer].
-func RegexNormalizerFile(path string, o NormalizerOptions) (*NormalizerFile, error) {
-	return OpenNormalizer(path, func(r io.Reader) (*RegexNormalizer, error) { return ParseRegexNormalizer(r, o) })
-}
-
-// Normalize applies the rules. The scope makes no difference: use [Scoped] for
+// Normalize applies the rules. The scope makes no difference: use [NewScoped] for
 // rules that differ by scope.
-func (n *RegexNormalizer) Normalize(_ Scope, url string) (string, error) {
+func (n *regexNormalizer) Normalize(_ Scope, url string) (string, error) {
 	return n.normalize(url, func(*normalizerRule) {})
 }
 
-func (n *RegexNormalizer) normalize(url string, changed func(*normalizerRule)) (string, error) {
+func (n *regexNormalizer) normalize(url string, changed func(*normalizerRule)) (string, error) {
 	limit := len(url) + maxGrowth
 	for round := 0; ; round++ {
 		before := url
@@ -239,7 +225,7 @@ func (n *RegexNormalizer) normalize(url string, changed func(*normalizerRule)) (
 const maxGrowth = 64 << 10
 
 // Explain returns the rules that change the URL, in the order in which they do.
-func (n *RegexNormalizer) Explain(url string) string {
+func (n *regexNormalizer) Explain(url string) string {
 	var all []string
 	n.normalize(url, func(r *normalizerRule) {
 		all = append(all, ruleAt(r.line, r.rule.Pattern+" -> "+strconv.Quote(r.rule.Substitution)))
@@ -248,6 +234,6 @@ func (n *RegexNormalizer) Explain(url string) string {
 }
 
 // String describes the normalizer.
-func (n *RegexNormalizer) String() string {
+func (n *regexNormalizer) String() string {
 	return fmt.Sprintf("regex normalizer of %d rules", len(n.rules))
 }

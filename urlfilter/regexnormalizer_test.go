@@ -14,13 +14,13 @@ const (
 	sessionJ = "1E6FEC0D14D044541DD84D2D013D29ED"
 )
 
-func sampleRules(tb testing.TB, o NormalizerOptions) *RegexNormalizer {
+func sampleRules(tb testing.TB, o Options) *regexNormalizer {
 	tb.Helper()
-	n, err := RegexNormalizerFile("testdata/regex-normalize.xml", o)
+	n, err := OpenNormalizer("testdata/regex-normalize.xml", ParseRegexNormalizer, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return n.Normalizer().(*RegexNormalizer)
+	return n.(*normalizerFile).current().(*regexNormalizer)
 }
 
 // The pairs of Nutch's test; "" is unchanged.
@@ -60,7 +60,7 @@ func TestRegexNormalizerNutch(t *testing.T) {
 	for _, p := range strings.Fields("index.jspfx index.jsps something.php3 something.html something.asp foo.php3 foo.html foo.asp") {
 		pairs = append(pairs, pair{"http://www.foo.com/" + p, ""})
 	}
-	for _, o := range []NormalizerOptions{{}, {NutchCompat: true}} {
+	for _, o := range []Options{{}, {NutchCompat: true}} {
 		n := sampleRules(t, o)
 		for _, p := range pairs {
 			want := p.out
@@ -73,11 +73,11 @@ func TestRegexNormalizerNutch(t *testing.T) {
 		}
 	}
 
-	other, err := NewRegexNormalizer(NormalizerOptions{NutchCompat: true}, RegexRule{`(^[a-z]{3,5}://)([\w]+\.)*?(\w+\.\w+)[/$].*`, "$1$3/"})
+	other, err := NewRegexNormalizer(Options{NutchCompat: true}, RegexRule{`(^[a-z]{3,5}://)([\w]+\.)*?(\w+\.\w+)[/$].*`, "$1$3/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	byScope := Scoped{AnyScope: sampleRules(t, NormalizerOptions{NutchCompat: true}), "scope1": other}
+	byScope := scoped{AnyScope: sampleRules(t, Options{NutchCompat: true}), "scope1": other}
 	for in, want := range map[string]string{
 		"http://www.foo.bar.com/":                                             "http://bar.com/",
 		"http://www.foo.bar.com/foo.php?PHPSESSID=" + sessionH:                "http://bar.com/",
@@ -94,7 +94,7 @@ func TestRegexNormalizerNutch(t *testing.T) {
 
 func TestDefaultRegexRulesAreThoseOfTheFile(t *testing.T) {
 	var inFile []RegexRule
-	for i, r := range sampleRules(t, NormalizerOptions{}).rules {
+	for i, r := range sampleRules(t, Options{}).rules {
 		if i != 1 { // switched on for the tests
 			inFile = append(inFile, r.rule)
 		}
@@ -105,7 +105,7 @@ func TestDefaultRegexRulesAreThoseOfTheFile(t *testing.T) {
 }
 
 func TestRegexNormalizerSettles(t *testing.T) {
-	rules := func(o NormalizerOptions, pairs ...string) *RegexNormalizer {
+	rules := func(o Options, pairs ...string) Normalizer {
 		var all []RegexRule
 		for i := 0; i < len(pairs); i += 2 {
 			all = append(all, RegexRule{pairs[i], pairs[i+1]})
@@ -116,7 +116,7 @@ func TestRegexNormalizerSettles(t *testing.T) {
 		}
 		return n
 	}
-	compat := NormalizerOptions{NutchCompat: true}
+	compat := Options{NutchCompat: true}
 	for _, c := range []struct {
 		name  string
 		rules []string
@@ -133,7 +133,7 @@ func TestRegexNormalizerSettles(t *testing.T) {
 		{"a URL may not be swamped", slices.Repeat([]string{"x", "xx"}, 20), "x", "", errUnsettled, "refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := rules(NormalizerOptions{}, c.rules...).Normalize(AnyScope, c.in)
+			got, err := rules(Options{}, c.rules...).Normalize(AnyScope, c.in)
 			if got != c.ours || !errors.Is(err, c.err) {
 				t.Errorf("got %q, %v, want %q, %v", got, err, c.ours, c.err)
 			}
@@ -166,13 +166,13 @@ func TestRegexNormalizerErrors(t *testing.T) {
 		`<?xml version="1.0" encoding="koi8-r"?>` + head: `urlfilter: line 1: xml: opening charset "koi8-r": the encoding "koi8-r" is not supported; write the file in UTF-8`,
 		head + tail + "<regex/>":                         `urlfilter: line 3: more after </regex-normalize>`,
 	} {
-		_, err := ParseRegexNormalizer(strings.NewReader(text), NormalizerOptions{NutchCompat: true})
+		_, err := ParseRegexNormalizer(strings.NewReader(text), Options{NutchCompat: true})
 		var s *SyntaxError
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &s) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if n, err := ParseRegexNormalizer(strings.NewReader("<regex-normalize/>"), NormalizerOptions{}); err != nil || len(n.rules) != 0 {
+	if n, err := ParseRegexNormalizer(strings.NewReader("<regex-normalize/>"), Options{}); err != nil || len(n.(*regexNormalizer).rules) != 0 {
 		t.Errorf("no rules: %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestRegexNormalizerEncodings(t *testing.T) {
 		`<?xml version="1.0" encoding="utf8"?>` + rules,
 		`<?xml version="1.0" encoding="ISO-8859-1"?>` + strings.ReplaceAll(rules, "é", "\xe9"),
 	} {
-		n, err := ParseRegexNormalizer(strings.NewReader(text), NormalizerOptions{})
+		n, err := ParseRegexNormalizer(strings.NewReader(text), Options{})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		} else if u, err := n.Normalize(AnyScope, "http://h/é"); err != nil || u != "http://h/e" {
@@ -196,7 +196,7 @@ func TestRegexNormalizerEncodings(t *testing.T) {
 }
 
 func TestRegexNormalizerExplain(t *testing.T) {
-	n, err := RegexNormalizerFile("testdata/regex-normalize.xml", NormalizerOptions{})
+	n, err := OpenNormalizer("testdata/regex-normalize.xml", ParseRegexNormalizer, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestRegexNormalizerExplain(t *testing.T) {
 		"http://h/a#b":   `testdata/regex-normalize.xml:12: #.*?(\?|&|$) -> "$1"`,
 		"http://h/a?&&b": `testdata/regex-normalize.xml:16: \?& -> "\\?"; line 16: \?& -> "\\?"`,
 	} {
-		if got := n.Explain(in); got != want && in != "http://h/a?&&b" || in == "http://h/a?&&b" && !strings.Contains(got, ":16: ") {
+		if got := explain(n, in); got != want && in != "http://h/a?&&b" || in == "http://h/a?&&b" && !strings.Contains(got, ":16: ") {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -215,14 +215,14 @@ func FuzzRegexNormalizer(f *testing.F) {
 	f.Add("http://foo.com/foo.php?f=2&PHPSESSID="+sessionH+"&q=3", `(a|b)=.*?(&|$)`, "$2")
 	f.Add("file:///a//b?&&x#y", `(?<!:)/{2,}`, "/")
 	f.Add("http://h/index.html", `(?i)/index\.html?$`, "/")
-	shipped, err := NewRegexNormalizer(NormalizerOptions{}, DefaultRegexRules()...)
+	shipped, err := NewRegexNormalizer(Options{}, DefaultRegexRules()...)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, url, pattern, substitution string) {
-		all := []*RegexNormalizer{shipped}
+		all := []Normalizer{shipped}
 		if len(pattern) < 200 && len(substitution) < 20 {
-			if n, err := NewRegexNormalizer(NormalizerOptions{}, RegexRule{pattern, substitution}); err == nil {
+			if n, err := NewRegexNormalizer(Options{}, RegexRule{pattern, substitution}); err == nil {
 				all = append(all, n)
 			}
 		}
@@ -234,7 +234,7 @@ func FuzzRegexNormalizer(f *testing.F) {
 			if again, err := n.Normalize(AnyScope, u); again != u || err != nil {
 				t.Fatalf("%v: %q is %q, and that is %q, %v", n, url, u, again, err)
 			}
-			n.Explain(url)
+			explain(n, url)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func FuzzParseRegexNormalizer(f *testing.F) {
 	f.Add(string(b))
 	f.Add("<regex-normalize><regex><pattern>a</pattern><substitution>$0</substitution></regex></regex-normalize>")
 	f.Fuzz(func(t *testing.T, text string) {
-		n, err := ParseRegexNormalizer(strings.NewReader(text), NormalizerOptions{})
+		n, err := ParseRegexNormalizer(strings.NewReader(text), Options{})
 		if err == nil {
 			n.Normalize(AnyScope, "http://example.com/a//b?sid=1#c")
 		}
@@ -273,11 +273,11 @@ var realURLs = []string{
 // How long does a URL take through the normalizers of Nutch's default
 // configuration, and through all there are?
 func BenchmarkNormalizerChainPerURL(b *testing.B) {
-	shipped, err := NewRegexNormalizer(NormalizerOptions{}, DefaultRegexRules()...)
+	shipped, err := NewRegexNormalizer(Options{}, DefaultRegexRules()...)
 	if err != nil {
 		b.Fatal(err)
 	}
-	nutch, err := NewRegexNormalizer(NormalizerOptions{NutchCompat: true}, DefaultRegexRules()...)
+	nutch, err := NewRegexNormalizer(Options{NutchCompat: true}, DefaultRegexRules()...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func BenchmarkNormalizerChainPerURL(b *testing.B) {
 	}{
 		{"basic,regex", Rules{Normalizers: []Normalizer{Basic{}, shipped}}},
 		{"basic,regex,compat", Rules{Normalizers: []Normalizer{Basic{NutchCompat: true}, nutch}, Loops: 1}},
-		{"all", Rules{Normalizers: append(allNormalizers(b, NormalizerOptions{}), shipped)}},
+		{"all", Rules{Normalizers: append(allNormalizers(b, Options{}), shipped)}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

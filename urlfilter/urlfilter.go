@@ -1,14 +1,15 @@
 // Package urlfilter decides which URLs belong to a crawl ([Filter]) and how
 // they are spelled ([Normalizer]). The two are always used together, as [Rules]:
-// Rules.Apply is the only call a stage of the crawl makes.
+// Rules.Apply is the only call a stage of the crawl makes. It fetches nothing and knows no page; it
+// sees one URL at a time. Start with [Default], the rules of a new crawl.
 //
-// Stock filters are [Regex], [Automaton], [Prefix], [Suffix], [Domain] and
-// [Fast], each with Nutch's file format, and [Validator] and [Traps]; [Exemptions] are rules about links to other hosts. Rules that
-// are in a file, as those of [RegexFile], are read again by Rules.Reload, and
-// Rules.Explain says which of them decides about a URL. Stock normalizers are [Basic],
-// [RegexNormalizer], [HostNormalizer], [ProtocolNormalizer], [SlashNormalizer],
-// [QueryNormalizer], [SessionIDs] and [AjaxNormalizer]; [Scoped] has another for each scope.
-// [Default] returns rules for a new crawl.
+// Filters: [NewRegex], [NewPrefix], [NewSuffix], [Within], [NewValidator], [Traps]. [OpenFilter] reads
+// the files of Nutch with [ParseRegex], [ParseAutomaton], [ParsePrefix], [ParseSuffix], [ParseDomain],
+// [ParseDomainDeny] or [ParseFast]; [Exemptions] are rules about links to other hosts. Normalizers:
+// [Basic], [SessionIDs], [NewRegexNormalizer], [NewQueryNormalizer], [NewAjaxNormalizer]. [OpenNormalizer]
+// reads files with [ParseRegexNormalizer], [ParseHostNormalizer], [ParseProtocolNormalizer] or
+// [ParseSlashNormalizer]; [NewScoped] has another for each scope. Rules that are in a file are read
+// again by Rules.Reload, and Rules.Explain says which of them decides about a URL.
 package urlfilter
 
 import (

@@ -2,7 +2,7 @@ package urlfilter
 
 import "strings"
 
-// Validator accepts what looks like the URL of a public web page, and rejects,
+// NewValidator makes a filter that accepts what looks like the URL of a public web page, and rejects,
 // among others, names without a dot, IPv6 addresses, user information and host
 // names with "_". (Nutch: urlfilter-validator.)
 //
@@ -14,16 +14,18 @@ import "strings"
 //   - The path is empty or begins with "/" and consists of letters, digits and
 //     -_:@&?=+,.!/~*'%$;(). It has fewer ".." than slashes, where "//" counts as
 //     one and the first does not count.
-type Validator struct{}
+func NewValidator() Filter { return validator{} }
+
+type validator struct{}
 
 // Accept reports whether the URL is valid.
-func (f Validator) Accept(url string) bool { return f.Explain(url) == "" }
+func (f validator) Accept(url string) bool { return f.Explain(url) == "" }
 
 // String names the filter.
-func (Validator) String() string { return "validator" }
+func (validator) String() string { return "validator" }
 
 // Explain says what is wrong with the URL; empty if it is valid.
-func (Validator) Explain(url string) string {
+func (validator) Explain(url string) string {
 	for i := range len(url) {
 		if url[i] < 0x21 || url[i] > 0x7E {
 			return "a character that is not printable ASCII"

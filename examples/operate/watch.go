@@ -33,7 +33,7 @@ type watch struct {
 // open returns a watch over the sites that a file names. The file also decides which
 // pages belong to it.
 func open(stores recrawl.Stores, sites string, o recrawl.Options) (*watch, error) {
-	wanted, err := urlfilter.DomainFile(sites, urlfilter.FileOptions{})
+	wanted, err := urlfilter.OpenFilter(sites, urlfilter.ParseDomain, urlfilter.Options{})
 	if err != nil {
 		return nil, err
 	}

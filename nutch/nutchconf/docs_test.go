@@ -15,7 +15,7 @@ const docs = "../../docs/nutch-properties.md"
 
 // The table for readers is made of the table in the code:
 //
-//	go test ./nutchconf -run TestDocs -update
+//	go test ./nutch/nutchconf -run TestDocs -update
 func TestDocs(t *testing.T) {
 	want := []byte(documentation())
 	if *rewrite {
@@ -31,7 +31,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is stale: go test ./nutchconf -run TestDocs -update", docs)
+		t.Errorf("%s is stale: go test ./nutch/nutchconf -run TestDocs -update", docs)
 	}
 }
 

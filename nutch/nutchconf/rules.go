@@ -59,7 +59,7 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 		return all
 	}
 	common := chain(urlfilter.AnyScope)
-	scoped := urlfilter.Scoped{}
+	scoped := map[urlfilter.Scope]urlfilter.Normalizer{}
 	restricted := false // whether properties of the scope default apply to that scope only
 	for _, prefix := range scopeProperties() {
 		_, ok := b.text(prefix + string(urlfilter.AnyScope))
@@ -75,17 +75,17 @@ func (b *builder) normalizers(active *plugins) []urlfilter.Normalizer {
 			own = own || ok
 		}
 		if own {
-			scoped[s] = urlfilter.Chain{Normalizers: chain(s), Loops: 1}
+			scoped[s] = urlfilter.NewChain(1, chain(s)...)
 		}
 	}
 	if len(scoped) == 0 {
 		return common
 	}
-	scoped[urlfilter.AnyScope] = urlfilter.Chain{Normalizers: common, Loops: 1}
+	scoped[urlfilter.AnyScope] = urlfilter.NewChain(1, common...)
 	// Nutch has no such scope: known URLs keep the form that the scope in which they
 	// turned up has given them.
-	scoped[urlfilter.Generate] = urlfilter.Pass{}
-	return []urlfilter.Normalizer{scoped}
+	scoped[urlfilter.Generate] = urlfilter.NewChain(1)
+	return []urlfilter.Normalizer{urlfilter.NewScoped(scoped)}
 }
 
 // normalizersOf returns the plugins that normalize in a scope: those that
@@ -116,29 +116,29 @@ func (b *builder) regexOf(id string, scope urlfilter.Scope) urlfilter.Normalizer
 	if _, ok := b.text(name); !ok || id != "urlnormalizer-regex" {
 		return nil
 	}
-	return b.normalizerFile(name, b.word(name), urlfilter.RegexNormalizerFile)
+	return b.normalizerFile(name, b.word(name), urlfilter.ParseRegexNormalizer)
 }
 
 // normalizer makes the normalizer of a plugin; nil if it cannot.
 func (b *builder) normalizer(id string) urlfilter.Normalizer {
-	o := urlfilter.NormalizerOptions{NutchCompat: b.compat()}
+	o := b.compatOptions()
 	switch id {
 	case "urlnormalizer-basic":
 		return b.basic()
 	case "urlnormalizer-regex":
-		return normalizerOf(b, "urlnormalizer.regex", urlfilter.RegexNormalizerFile, urlfilter.ParseRegexNormalizer)
+		return b.normalizerOf("urlnormalizer.regex", urlfilter.ParseRegexNormalizer)
 	case "urlnormalizer-host":
-		return normalizerOf(b, "urlnormalizer.hosts", urlfilter.HostNormalizerFile, urlfilter.ParseHostNormalizer)
+		return b.normalizerOf("urlnormalizer.hosts", urlfilter.ParseHostNormalizer)
 	case "urlnormalizer-protocol":
-		return normalizerOf(b, "urlnormalizer.protocols", urlfilter.ProtocolNormalizerFile, urlfilter.ParseProtocolNormalizer)
+		return b.normalizerOf("urlnormalizer.protocols", urlfilter.ParseProtocolNormalizer)
 	case "urlnormalizer-slash":
-		return normalizerOf(b, "urlnormalizer.slashes", urlfilter.SlashNormalizerFile, urlfilter.ParseSlashNormalizer)
+		return b.normalizerOf("urlnormalizer.slashes", urlfilter.ParseSlashNormalizer)
 	case "urlnormalizer-ajax":
-		return urlfilter.AjaxNormalizer(o)
+		return urlfilter.NewAjaxNormalizer(o)
 	case "urlnormalizer-querystring":
-		return urlfilter.QueryNormalizer(o)
+		return urlfilter.NewQueryNormalizer(o)
 	}
-	return urlfilter.Pass{}
+	return urlfilter.NewChain(1)
 }
 
 func (b *builder) basic() urlfilter.Normalizer {
@@ -167,19 +167,19 @@ func (b *builder) basic() urlfilter.Normalizer {
 func (b *builder) filter(id string) urlfilter.Filter {
 	switch id {
 	case "urlfilter-regex":
-		return filterOf(b, "urlfilter.regex", urlfilter.RegexFile, urlfilter.ParseRegex)
+		return b.filterOf("urlfilter.regex", urlfilter.ParseRegex)
 	case "urlfilter-automaton":
-		return filterOf(b, "urlfilter.automaton", urlfilter.AutomatonFile, urlfilter.ParseAutomaton)
+		return b.filterOf("urlfilter.automaton", urlfilter.ParseAutomaton)
 	case "urlfilter-prefix":
-		return filterOf(b, "urlfilter.prefix", urlfilter.PrefixFile, urlfilter.ParsePrefix)
+		return b.filterOf("urlfilter.prefix", urlfilter.ParsePrefix)
 	case "urlfilter-suffix":
-		return filterOf(b, "urlfilter.suffix", urlfilter.SuffixFile, urlfilter.ParseSuffix)
+		return b.filterOf("urlfilter.suffix", urlfilter.ParseSuffix)
 	case "urlfilter-domain":
-		return filterOf(b, "urlfilter.domain", urlfilter.DomainFile, urlfilter.ParseDomain)
+		return b.filterOf("urlfilter.domain", urlfilter.ParseDomain)
 	case "urlfilter-domaindenylist":
-		return filterOf(b, "urlfilter.domaindenylist", urlfilter.DomainDenyFile, urlfilter.ParseDomainDeny)
+		return b.filterOf("urlfilter.domaindenylist", urlfilter.ParseDomainDeny)
 	case "urlfilter-validator":
-		return urlfilter.Validator{}
+		return urlfilter.NewValidator()
 	case "urlfilter-fast":
 		name := "urlfilter.fast.file"
 		o := urlfilter.FastOptions{
@@ -190,7 +190,9 @@ func (b *builder) filter(id string) urlfilter.Filter {
 		if rest, ok := strings.CutPrefix(file, "file:"); ok {
 			file = strings.TrimPrefix(rest, "//")
 		}
-		f, err := urlfilter.FastFile(b.path(file), o)
+		f, err := urlfilter.OpenFilter(b.path(file), func(r io.Reader, _ urlfilter.Options) (urlfilter.Filter, error) {
+			return urlfilter.ParseFast(r, o)
+		}, b.compatOptions())
 		if err != nil {
 			b.fail(name, "%w", err)
 			return nil
@@ -208,7 +210,7 @@ func (b *builder) exempt(active *plugins) *urlfilter.Exemptions {
 	if !active.has("urlfilter-ignoreexempt") {
 		return nil
 	}
-	e, err := urlfilter.ExemptionsFile(b.path(file))
+	e, err := urlfilter.OpenExemptions(b.path(file))
 	if err != nil {
 		b.fail(name, "%w", err)
 		return nil
@@ -216,25 +218,29 @@ func (b *builder) exempt(active *plugins) *urlfilter.Exemptions {
 	return e
 }
 
+// compatOptions are the options of rules.
+func (b *builder) compatOptions() urlfilter.Options {
+	return urlfilter.Options{NutchCompat: b.compat()}
+}
+
 // filterOf makes a filter with the rules in the property prefix.rules, if it is set, or
 // else in the file that prefix.file names. A missing file is an error; Nutch treats it
 // as a file without rules.
-func filterOf[F urlfilter.Filter](b *builder, prefix string, open func(string, urlfilter.FileOptions) (*urlfilter.FilterFile, error), parse func(io.Reader) (F, error)) urlfilter.Filter {
+func (b *builder) filterOf(prefix string, parse func(io.Reader, urlfilter.Options) (urlfilter.Filter, error)) urlfilter.Filter {
 	name := prefix + ".file"
-	file, o := b.word(name), urlfilter.FileOptions{NutchCompat: b.compat()}
+	file := b.word(name)
 	if rules, ok := b.text(prefix + ".rules"); ok {
-		f, err := parse(strings.NewReader(rules))
+		f, err := parse(strings.NewReader(rules), b.compatOptions())
 		if err != nil {
 			b.fail(prefix+".rules", "%w", err)
 			return nil
 		}
-		o.Apply(f)
 		return inlineFilter{f, prefix + ".rules"}
 	}
 	if !b.there(name, file) {
 		return nil
 	}
-	f, err := open(b.path(file), o)
+	f, err := urlfilter.OpenFilter(b.path(file), parse, b.compatOptions())
 	if err != nil {
 		b.fail(name, "%w", err)
 		return nil
@@ -243,25 +249,25 @@ func filterOf[F urlfilter.Filter](b *builder, prefix string, open func(string, u
 }
 
 // normalizerOf is filterOf for normalizers.
-func normalizerOf[N urlfilter.Normalizer](b *builder, prefix string, open func(string, urlfilter.NormalizerOptions) (*urlfilter.NormalizerFile, error), parse func(io.Reader, urlfilter.NormalizerOptions) (N, error)) urlfilter.Normalizer {
+func (b *builder) normalizerOf(prefix string, parse func(io.Reader, urlfilter.Options) (urlfilter.Normalizer, error)) urlfilter.Normalizer {
 	name := prefix + ".file"
 	file := b.word(name)
 	if rules, ok := b.text(prefix + ".rules"); ok {
-		n, err := parse(strings.NewReader(rules), urlfilter.NormalizerOptions{NutchCompat: b.compat()})
+		n, err := parse(strings.NewReader(rules), b.compatOptions())
 		if err != nil {
 			b.fail(prefix+".rules", "%w", err)
 			return nil
 		}
 		return inlineNormalizer{n, prefix + ".rules"}
 	}
-	return b.normalizerFile(name, file, open)
+	return b.normalizerFile(name, file, parse)
 }
 
-func (b *builder) normalizerFile(name, file string, open func(string, urlfilter.NormalizerOptions) (*urlfilter.NormalizerFile, error)) urlfilter.Normalizer {
+func (b *builder) normalizerFile(name, file string, parse func(io.Reader, urlfilter.Options) (urlfilter.Normalizer, error)) urlfilter.Normalizer {
 	if !b.there(name, file) {
 		return nil
 	}
-	n, err := open(b.path(file), urlfilter.NormalizerOptions{NutchCompat: b.compat()})
+	n, err := urlfilter.OpenNormalizer(b.path(file), parse, b.compatOptions())
 	if err != nil {
 		b.fail(name, "%w", err)
 		return nil

@@ -100,7 +100,7 @@ func TestNamesInTableExist(t *testing.T) {
 		reflect.TypeFor[htmlparse.Parser](), reflect.TypeFor[parse.Mux](), reflect.TypeFor[protocol.Mux](), reflect.TypeFor[protocol.Response](), reflect.TypeFor[page.Parsed](), reflect.TypeFor[robots.Cache](), reflect.TypeFor[robots.Policy](),
 		reflect.TypeFor[schedule.Default](), reflect.TypeFor[schedule.Adaptive](), reflect.TypeFor[schedule.MimeAdaptive](), reflect.TypeFor[scoring.OPIC](), reflect.TypeFor[scoring.Depth](),
 		reflect.TypeFor[scoring.Orphan](), reflect.TypeFor[scoring.Metadata](), reflect.TypeFor[scoring.LinkAnalysis](), reflect.TypeFor[scoring.Chain](), reflect.TypeFor[signature.TextProfile](),
-		reflect.TypeFor[urlfilter.Rules](), reflect.TypeFor[urlfilter.Scoped](), reflect.TypeFor[urlfilter.Basic](), reflect.TypeFor[urlfilter.FastOptions](), reflect.TypeFor[Options](),
+		reflect.TypeFor[urlfilter.Rules](), reflect.TypeFor[urlfilter.Basic](), reflect.TypeFor[urlfilter.FastOptions](), reflect.TypeFor[Options](),
 	} {
 		types[typ.String()] = typ
 	}

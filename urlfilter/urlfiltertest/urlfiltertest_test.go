@@ -3,6 +3,7 @@ package urlfiltertest_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,27 +25,27 @@ func TestStock(t *testing.T) {
 		return f
 	}
 	regex, err := urlfilter.NewRegex(`-^(?:file|ftp|mailto):`, `-.*(/[^/]+)/[^/]+\1/[^/]+\1/`, "> example.com", "-a", "<", "+.")
-	domain, err2 := urlfilter.NewDomain("com", "example.org")
-	deny, err3 := urlfilter.NewDomainDeny("com", "example.org")
+	domain, err2 := urlfilter.ParseDomain(strings.NewReader("com\nexample.org"), urlfilter.Options{})
+	deny, err3 := urlfilter.ParseDomainDeny(strings.NewReader("com\nexample.org"), urlfilter.Options{})
 	within, err4 := urlfilter.Within("h")
 	for name, f := range map[string]urlfilter.Filter{
-		"Regex":          must(regex, err),
-		"Prefix":         urlfilter.NewPrefix("http://", "https://"),
-		"Suffix":         urlfilter.NewSuffix(urlfilter.SuffixOptions{Reject: true, IgnoreCase: true, Path: true}, urlfilter.DefaultSuffixes()...),
-		"Domain":         must(domain, err2),
-		"DomainDeny":     must(deny, err3),
-		"Within":         must(within, err4),
-		"FilterFunc":     urlfilter.FilterFunc(func(u string) bool { return len(u) < 100 }),
-		"zero Regex":     new(urlfilter.Regex),
-		"zero Prefix":    new(urlfilter.Prefix),
-		"zero Suffix":    new(urlfilter.Suffix),
-		"zero Domain":    new(urlfilter.Domain),
-		"loops":          must(urlfilter.NewRegex(`-.*(/[^/]+)/[^/]+\1/[^/]+\1/`, `-.*(/.+?)/.*?\1/.*?\1/`, "+.")),
-		"Validator":      urlfilter.Validator{},
-		"Traps":          urlfilter.Traps{},
-		"strict Traps":   urlfilter.Traps{MaxDepth: 2, MaxRepeats: 1, MaxParams: 1, MaxSame: 1, MaxQuery: 20},
-		"zero Automaton": new(urlfilter.Automaton),
-		"zero Fast":      new(urlfilter.Fast),
+		"Regex":           must(regex, err),
+		"Prefix":          urlfilter.NewPrefix("http://", "https://"),
+		"Suffix":          urlfilter.NewSuffix(urlfilter.SuffixOptions{Reject: true, IgnoreCase: true, Path: true}, urlfilter.DefaultSuffixes()...),
+		"Domain":          must(domain, err2),
+		"DomainDeny":      must(deny, err3),
+		"Within":          must(within, err4),
+		"FilterFunc":      urlfilter.FilterFunc(func(u string) bool { return len(u) < 100 }),
+		"empty Regex":     must(urlfilter.NewRegex()),
+		"empty Prefix":    urlfilter.NewPrefix(),
+		"empty Suffix":    urlfilter.NewSuffix(urlfilter.SuffixOptions{}),
+		"empty Domain":    must(urlfilter.ParseDomain(strings.NewReader(""), urlfilter.Options{})),
+		"loops":           must(urlfilter.NewRegex(`-.*(/[^/]+)/[^/]+\1/[^/]+\1/`, `-.*(/.+?)/.*?\1/.*?\1/`, "+.")),
+		"Validator":       urlfilter.NewValidator(),
+		"Traps":           urlfilter.Traps{},
+		"strict Traps":    urlfilter.Traps{MaxDepth: 2, MaxRepeats: 1, MaxParams: 1, MaxSame: 1, MaxQuery: 20},
+		"empty Automaton": must(urlfilter.ParseAutomaton(strings.NewReader(""), urlfilter.Options{})),
+		"empty Fast":      must(urlfilter.ParseFast(strings.NewReader(""), urlfilter.FastOptions{})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			urlfiltertest.Run(t, urlfiltertest.Harness{Filter: func() urlfilter.Filter { return f }})
@@ -69,29 +70,29 @@ func TestStockNormalizers(t *testing.T) {
 		}
 		return n
 	}
-	var o urlfilter.NormalizerOptions
+	var o urlfilter.Options
 	regex, err := urlfilter.NewRegexNormalizer(o, urlfilter.DefaultRegexRules()...)
 	host, err2 := urlfilter.ParseHostNormalizer(strings.NewReader("h example.org\nexample.com h\n*.example.org example.org\n"), o)
 	protocol, err3 := urlfilter.ParseProtocolNormalizer(strings.NewReader("h https\n*.example.com http\n"), o)
 	slash, err4 := urlfilter.ParseSlashNormalizer(strings.NewReader("h +\nexample.com -\n"), o)
 	all := []urlfilter.Normalizer{
-		urlfilter.Basic{}, must(regex, err), must(host, err2), must(protocol, err3), must(slash, err4), urlfilter.QueryNormalizer{},
+		urlfilter.Basic{}, must(regex, err), must(host, err2), must(protocol, err3), must(slash, err4), urlfilter.NewQueryNormalizer(urlfilter.Options{}),
 	}
 	for name, n := range map[string]urlfilter.Normalizer{
-		"BasicAndRegex": urlfilter.Chain{Normalizers: all[:2]},
+		"BasicAndRegex": urlfilter.NewChain(0, all[:2]...),
 		"Host":          host,
 		"Protocol":      protocol,
 		"Slash":         slash,
-		"Query":         urlfilter.QueryNormalizer{},
-		"Ajax":          urlfilter.AjaxNormalizer{},
+		"Query":         urlfilter.NewQueryNormalizer(urlfilter.Options{}),
+		"Ajax":          urlfilter.NewAjaxNormalizer(urlfilter.Options{}),
 		"SessionIDs":    urlfilter.SessionIDs{},
-		"BasicSessions": urlfilter.Chain{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}, urlfilter.SessionIDs{}}},
-		"Pass":          urlfilter.Pass{},
-		"All":           urlfilter.Chain{Normalizers: all},
-		"Scoped": urlfilter.Scoped{
-			urlfilter.AnyScope: urlfilter.Chain{Normalizers: append([]urlfilter.Normalizer{urlfilter.AjaxNormalizer{}}, all...)},
-			urlfilter.Indexer:  urlfilter.AjaxNormalizer{},
-		},
+		"BasicSessions": urlfilter.NewChain(0, urlfilter.Basic{}, urlfilter.SessionIDs{}),
+		"Pass":          urlfilter.NewChain(0),
+		"All":           urlfilter.NewChain(0, all...),
+		"Scoped": urlfilter.NewScoped(map[urlfilter.Scope]urlfilter.Normalizer{
+			urlfilter.AnyScope: urlfilter.NewChain(0, append([]urlfilter.Normalizer{urlfilter.NewAjaxNormalizer(urlfilter.Options{})}, all...)...),
+			urlfilter.Indexer:  urlfilter.NewAjaxNormalizer(urlfilter.Options{}),
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			urlfiltertest.Run(t, urlfiltertest.Harness{Normalizer: func() urlfilter.Normalizer { return n }, Seed: 2})
@@ -111,23 +112,23 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		open    func(string, urlfilter.FileOptions) (*urlfilter.FilterFile, error)
+		parse   func(io.Reader, urlfilter.Options) (urlfilter.Filter, error)
 		rewrite func(urlfiltertest.Content) error
 	}{
-		"Regex":      {urlfilter.RegexFile, rewrite("-\\.gif$\n> example.com\n-a\n<\n+^http", "+.", "+[")},
-		"Automaton":  {urlfilter.AutomatonFile, rewrite("-.*\\.gif\n+http.*", "+@", "+<a>")},
-		"Prefix":     {urlfilter.PrefixFile, rewrite("http://", "https://", "")},
-		"Suffix":     {urlfilter.SuffixFile, rewrite("+IP\n.gif\n.html", "-\n/", "")},
-		"Domain":     {urlfilter.DomainFile, rewrite("com\nexample.org", "h", "a b")},
-		"DomainDeny": {urlfilter.DomainDenyFile, rewrite("com\nexample.org", "h", "a b")},
-		"Fast": {func(path string, _ urlfilter.FileOptions) (*urlfilter.FilterFile, error) {
-			return urlfilter.FastFile(path, urlfilter.FastOptions{MaxPath: 100})
+		"Regex":      {urlfilter.ParseRegex, rewrite("-\\.gif$\n> example.com\n-a\n<\n+^http", "+.", "+[")},
+		"Automaton":  {urlfilter.ParseAutomaton, rewrite("-.*\\.gif\n+http.*", "+@", "+<a>")},
+		"Prefix":     {urlfilter.ParsePrefix, rewrite("http://", "https://", "")},
+		"Suffix":     {urlfilter.ParseSuffix, rewrite("+IP\n.gif\n.html", "-\n/", "")},
+		"Domain":     {urlfilter.ParseDomain, rewrite("com\nexample.org", "h", "a b")},
+		"DomainDeny": {urlfilter.ParseDomainDeny, rewrite("com\nexample.org", "h", "a b")},
+		"Fast": {func(r io.Reader, _ urlfilter.Options) (urlfilter.Filter, error) {
+			return urlfilter.ParseFast(r, urlfilter.FastOptions{MaxPath: 100})
 		}, rewrite("Domain com\nDenyPath a", "Host h\nDenyPathQuery .*", "Deny")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			urlfiltertest.Run(t, urlfiltertest.Harness{
 				Filter: func() urlfilter.Filter {
-					f, err := c.open(path, urlfilter.FileOptions{})
+					f, err := urlfilter.OpenFilter(path, c.parse, urlfilter.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -208,7 +209,7 @@ func TestMutants(t *testing.T) {
 			return changed, r.take()
 		})},
 		{"no reloader", "unchanged content is not reloaded", urlfiltertest.Harness{
-			Filter:  func() urlfilter.Filter { return urlfilter.Validator{} },
+			Filter:  func() urlfilter.Filter { return urlfilter.NewValidator() },
 			Rewrite: func(urlfiltertest.Content) error { return nil },
 		}},
 		{"normalizer slices blindly", "a normalizer answers for any string", basic(func(b urlfilter.Basic, u string) (string, error) { return b.Normalize("", u[1:]) })},

@@ -37,7 +37,7 @@ func WithURLRules(c *cli.Command, rules *urlfilter.Rules) (*urlfilter.Rules, err
 	if !c.IsSet("url-rules") {
 		return rules, nil
 	}
-	file, err := urlfilter.RegexFile(c.String("url-rules"), urlfilter.FileOptions{})
+	file, err := urlfilter.OpenFilter(c.String("url-rules"), urlfilter.ParseRegex, urlfilter.Options{})
 	if err != nil {
 		return nil, Usagef("-url-rules: %w", err)
 	}
