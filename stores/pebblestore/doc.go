@@ -10,7 +10,7 @@
 //
 //	FORMAT     what this is, and the version of its format
 //	LOCK       locked while the store is open, with the process number in it
-//	NOTE       what that process says of itself, if it does: see ReadNote
+//	run/       files of that process, if it has any: see RunDir
 //	SEAL       checksums of the database's logs and manifest, while it is closed
 //	db/        the database
 //	segments/  the segments

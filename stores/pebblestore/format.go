@@ -99,7 +99,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	case h.fresh:
 		err = h.begin()
 	default:
-		if err = errors.Join(dropNote(h.fs, h.dir), dropAsk(h.fs, h.dir)); err != nil {
+		if err = dropRunDir(h.fs, h.dir); err != nil {
 			break
 		}
 		if err = h.fs.RemoveAll(h.file(stagingName)); err != nil { // a killed backup has left it

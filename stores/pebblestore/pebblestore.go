@@ -158,9 +158,6 @@ type DB struct {
 	once    sync.Once
 	dirty   atomic.Bool // something was committed
 
-	noting sync.Mutex
-	noted  bool
-
 	// unflushed says that something was committed since the last writeOut;
 	// writing is held by writeOut.
 	unflushed atomic.Bool
@@ -431,8 +428,8 @@ func (d *DB) release() error {
 	if d.fsCloser != nil {
 		errs = append(errs, d.fsCloser.Close())
 	}
-	if d.noted && d.fence.failure() == nil {
-		errs = append(errs, dropNote(d.under, d.dir))
+	if d.lock != nil && !d.readOnly && d.fence != nil && d.fence.failure() == nil {
+		errs = append(errs, d.under.RemoveAll(RunDir(d.dir)))
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())

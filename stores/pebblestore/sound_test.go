@@ -236,5 +236,5 @@ func tablesOf(got map[string]string) string {
 // unread reports whether the contents of a file of a store mean nothing.
 func unread(name string) bool {
 	name = filepath.Base(name)
-	return name == "LOCK" || name == "NOTE" || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "LOGS-") || strings.HasPrefix(name, "SYNCED-")
+	return name == "LOCK" || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "LOGS-") || strings.HasPrefix(name, "SYNCED-")
 }

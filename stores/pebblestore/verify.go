@@ -452,7 +452,7 @@ func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
 		if err != nil {
 			return err
 		}
-		if rel == stagingName && e.IsDir() { // left by a killed backup; the next opening removes it
+		if (rel == stagingName || rel == runName) && e.IsDir() { // left by a killed process; the next opening removes it
 			return fs.SkipDir
 		}
 		if ours(filepath.ToSlash(rel), e) {
@@ -474,7 +474,7 @@ func ours(rel string, e fs.DirEntry) bool {
 	name := parts[len(parts)-1]
 	switch {
 	case len(parts) == 1:
-		return slices.Contains([]string{formatName, newName, lockName, sealName, newSealName, noteName, newNoteName, askName, answerName, newAnswerName, databaseName, segmentsName}, rel)
+		return slices.Contains([]string{formatName, newName, lockName, sealName, newSealName, databaseName, segmentsName}, rel) || slices.Contains(formerRunNames(), rel)
 	case parts[0] == databaseName:
 		return len(parts) == 2 && (name == "LOCK" || strings.HasSuffix(name, ".dbtmp") || engineFile(name))
 	case len(parts) == 2:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -83,7 +84,7 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 		if !told {
 			fmt.Fprintf(a.err, "recrawl: %v: asking that process for a backup, or waiting until it ends\n", err)
 		}
-		if r, err = pebblestore.AskBackup(ctx, c.String("d"), to, o); !errors.Is(err, fs.ErrNotExist) {
+		if r, err = control.RequestBackup(ctx, c.String("d"), to, o); !errors.Is(err, fs.ErrNotExist) {
 			return r, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
@@ -56,15 +57,15 @@ func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.O
 const lockPatience = time.Minute
 
 // waitForLock opens a directory, and waits a little while another process has it: a crawl is
-// not to fail because a monitor has just asked for its status. Only verbs that may go on
-// for days leave a note, and for those nobody waits.
+// not to fail because a monitor has just asked for its status. Only verbs that may run
+// for days announce themselves, and for those it does not wait.
 func (a *app) waitForLock(ctx context.Context, dir string, open func() error) error {
 	for began, told := time.Now(), false; ; {
 		err := open()
 		if !errors.Is(err, pebblestore.ErrLocked) || time.Since(began) > lockPatience {
 			return err
 		}
-		if _, e := pebblestore.ReadNote(dir); !errors.Is(e, fs.ErrNotExist) {
+		if _, _, e := control.ReadRunStatus(dir); !errors.Is(e, fs.ErrNotExist) {
 			return err
 		}
 		if !told && time.Since(began) > time.Second {

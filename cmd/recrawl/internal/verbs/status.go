@@ -49,7 +49,7 @@ func (l LockedError) Unwrap() error { return l.error }
 // printRunStatus reports the last note of the process that holds the directory, and
 // returns locked if it has left none.
 func (a *app) printRunStatus(c *cli.Command, wants []float64, locked error) error {
-	w, process, asOf, err := control.ReadRunStatus(c.String("d"))
+	w, asOf, err := control.ReadRunStatus(c.String("d"))
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return LockedError{errors.Join(locked, err)}
@@ -62,7 +62,7 @@ func (a *app) printRunStatus(c *cli.Command, wants []float64, locked error) erro
 			AtWork runStatusJSON `json:"at_work"`
 			*render.FreshnessJSON
 		}{AtWork: runStatusJSON{
-			Verb: w.Verb, Process: process, Began: w.Began, AsOf: asOf.UTC(), Stage: s.Stage, StageSince: render.TimeOrNil(s.Since), Segment: s.Segment,
+			Verb: w.Verb, Process: w.Process, Began: w.Began, AsOf: asOf.UTC(), Stage: s.Stage, StageSince: render.TimeOrNil(s.Since), Segment: s.Segment,
 			Rounds: s.Rounds, Visits: s.Visited(), Outcomes: render.OutcomesJSON(s.Visits), PerSecond: w.PerSecond, Bytes: s.Bytes,
 			Listed: s.Fetch.Listed, Done: s.Fetch.Done, Followed: s.Fetch.Followed, InFlight: s.Fetch.InFlight, Hosts: s.Fetch.Hosts, NextDue: render.TimeOrNil(s.NextDue),
 		}}
@@ -73,7 +73,7 @@ func (a *app) printRunStatus(c *cli.Command, wants []float64, locked error) erro
 		return a.printJSON(j)
 	}
 	out := bufio.NewWriter(a.out)
-	fmt.Fprintf(out, "at work:\t%s, process %d, since %s; as of %s\n", w.Verb, process, render.Time(w.Began), render.Time(asOf))
+	fmt.Fprintf(out, "at work:\t%s, process %d, since %s; as of %s\n", w.Verb, w.Process, render.Time(w.Began), render.Time(asOf))
 	if s.Stage != "" {
 		fmt.Fprintf(out, "stage:\t%s", s.Stage)
 		if s.Segment != "" {
