@@ -63,19 +63,20 @@ func (c *Crawler) readAccount(ctx context.Context) (a account, err error) {
 // limitToBudget limits a selection to what the budget has left, if it is a limit. If that
 // is less than an hour's worth, nothing is selected until there is as much.
 func (c *Crawler) limitToBudget(ctx context.Context, o generate.Options) (_ generate.Options, until time.Time, err error) {
-	l := c.learned()
-	if l == nil || !(l.Budget > 0) {
+	planner := c.planner()
+	if planner == nil || !(planner.VisitsPerDay() > 0) {
 		return o, until, nil
 	}
+	budget := planner.VisitsPerDay()
 	a, err := c.readAccount(ctx)
 	if err != nil {
 		return o, until, fmt.Errorf("recrawl: %w", err)
 	}
 	now := c.opts.Now()
-	a = a.accruedTo(now, l.Budget)
-	if least := max(1, l.Budget/24); a.Left < least {
+	a = a.accruedTo(now, budget)
+	if least := max(1, budget/24); a.Left < least {
 		const longest = 100 * 365 // days: a Duration has an end
-		days := min((least-a.Left)/l.Budget, longest)
+		days := min((least-a.Left)/budget, longest)
 		return o, now.Add(time.Duration(days * 24 * float64(time.Hour))).Truncate(time.Second).Add(time.Second), nil
 	}
 	left := int(min(a.Left, 1<<40, math.MaxInt))

@@ -62,7 +62,7 @@ type Crawler struct {
 	updateMutex  ctxMutex // held while a segment is folded in
 	wakeup       chan struct{}
 	status       status
-	planned      planned
+	current      currentPlanner
 	delivered    delivered // used only while roundMutex is held
 
 	// damageMutex guards the two fields below.

@@ -97,11 +97,11 @@ func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
 	e.Record = &d
 	e.Leased = d.Leased(e.Now)
 	e.Due = c.schedule().Due(&d, e.Now)
-	if l := c.learned(); l != nil {
-		w := l.Explain(&d)
+	if s, ok := c.schedule().(schedule.Estimator); ok {
+		w := s.Explain(&d)
 		e.Worth = &w
-		e.Fresh, e.Elapsed = l.Fresh(&d, e.Now)
-		e.Noisy = l.Plan.Noisy(d.URL)
+		e.Fresh, e.Elapsed = s.Fresh(&d, e.Now)
+		e.Noisy = s.CurrentPlan().Noisy(d.URL)
 	}
 	if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (f *Freshness) Lacks(freshness float64) (perDay float64, ok bool) {
 // does not learn uses the plan of one that did, if the crawl has one; otherwise it
 // reports only when pages were visited and are due.
 func (c *Crawler) Freshness(ctx context.Context, hosts int) (Freshness, error) {
-	s, err := c.NewSurvey(ctx)
+	s, err := c.NewCensus(ctx)
 	if err != nil {
 		return Freshness{}, err
 	}
@@ -59,84 +59,101 @@ func (c *Crawler) Freshness(ctx context.Context, hosts int) (Freshness, error) {
 	return s.Freshness(ctx, hosts)
 }
 
-// Survey computes a [Freshness] from the records it is shown, for callers that read all
-// of them for another reason anyway. It is for use by one goroutine.
-type Survey struct {
-	c      *Crawler
-	l      schedule.Learned
-	census *schedule.Census
-	sample *schedule.Sample
+// Census computes a [Freshness] from the records it is shown, for callers that read all of them
+// for another reason anyway. It is for use by one goroutine.
+type Census struct {
+	c       *Crawler
+	planner schedule.Planner // the schedule, or a Learned in its place
+	planned bool             // the schedule plans, or another one of this crawl did
+	census  *schedule.Census
+	sample  schedule.Sample
 }
 
-// NewSurvey starts a survey of the crawl db as it is now.
-func (c *Crawler) NewSurvey(ctx context.Context) (*Survey, error) {
-	s := &Survey{c: c}
-	if l := c.learned(); l != nil {
-		s.l = *l
-	} else {
+// NewCensus starts a census of the crawl db as it is now.
+func (c *Crawler) NewCensus(ctx context.Context) (*Census, error) {
+	planner := c.planner()
+	planned := planner != nil
+	if planner == nil {
 		p, err := ReadPlan(ctx, c.stores.Crawl)
 		if err != nil && !errors.Is(err, schedule.ErrNotPlan) {
 			return nil, fmt.Errorf("recrawl: freshness: %w", err)
 		}
-		if p != nil {
-			s.l = schedule.Learned{Budget: p.Budget, Plan: p}
+		l := schedule.Learned{}
+		if p != nil && p.MadeBy(l) {
+			l.Budget, l.Plan, planned = p.Budget, p, true
 		}
+		planner = l
+	}
+	estimator, ok := planner.(schedule.Estimator)
+	if !ok {
+		estimator = schedule.Learned{}
 	}
 	now := c.opts.Now()
-	s.census, s.sample = s.l.NewCensus(now), s.l.NewSample(now)
-	return s, nil
+	return &Census{c: c, planner: planner, planned: planned, census: estimator.NewCensus(now), sample: planner.NewSample(now)}, nil
 }
 
-// Add shows the survey a record, which it does not keep.
-func (s *Survey) Add(d *crawldb.Datum) {
+// Add shows the census a record, which it does not keep.
+func (s *Census) Add(d *crawldb.Datum) {
 	s.census.Add(d)
 	s.sample.Add(d)
 }
 
 // Freshness reports on the records shown so far.
-func (s *Survey) Freshness(ctx context.Context, hosts int) (f Freshness, err error) {
+func (s *Census) Freshness(ctx context.Context, hosts int) (f Freshness, err error) {
 	fail := func(err error) (Freshness, error) { return Freshness{}, fmt.Errorf("recrawl: freshness: %w", err) }
 	a, err := s.c.readAccount(ctx)
 	if err != nil {
 		return fail(err)
 	}
-	p, o, err := s.c.planOfSample(ctx, &s.l, s.sample, a)
+	p, err := s.c.planOfSample(ctx, s.planner, s.sample, a)
 	if err != nil {
 		return fail(err)
 	}
-	f.Outlook = s.sample.Outlook(p, o)
+	f.At = s.c.opts.Now().UTC()
+	if p.Outlook != nil {
+		f.Outlook = *p.Outlook
+	}
 	f.Condition, f.Hosts = s.census.Condition(hosts)
 	f.Sampled = 0
-	if s.l.Plan == nil && s.c.learned() == nil { // nobody plans
+	if !s.planned {
 		f.Forecast = nil
 		return f, nil
 	}
 	if g := f.Forecast; g != nil {
 		g.Worth = min(g.Worth, f.Never) // it comes from the sample, and that from all records
 	}
-	f.Budget, f.Bound = p.Budget, p.Asked > 0
-	f.Used, f.UsedSince = a.usedPerDay(f.At)
-	l := s.l
-	if l.Plan == nil {
-		l.Plan = p
+	planner := s.planner
+	if planner.CurrentPlan() == nil {
+		if planner, err = schedule.ReplacePlan(planner, p); err != nil {
+			return fail(err)
+		}
 	}
-	f.Greatest, f.InForce = l.Greatest()
+	f.setBudget(planner, p, a, f.At)
 	return f, nil
 }
 
 // plannedFreshness returns what is known without reading records, as of the last plan; nil
 // if there is no plan.
 func (c *Crawler) plannedFreshness(ctx context.Context) (*Freshness, error) {
-	l := c.learned()
-	if l == nil || l.Plan == nil || l.Plan.Outlook == nil {
+	planner := c.planner()
+	if planner == nil || planner.CurrentPlan() == nil || planner.CurrentPlan().Outlook == nil {
 		return nil, nil
 	}
 	a, err := c.readAccount(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("recrawl: %w", err)
 	}
-	f := &Freshness{Outlook: *l.Plan.Outlook, Budget: l.Plan.Budget, Bound: l.Plan.Asked > 0}
-	f.Used, f.UsedSince = a.usedPerDay(c.opts.Now())
-	f.Greatest, f.InForce = l.Greatest()
+	p := planner.CurrentPlan()
+	f := &Freshness{Outlook: *p.Outlook}
+	f.setBudget(planner, p, a, c.opts.Now())
 	return f, nil
+}
+
+// setBudget sets what is known of the budget and of the greatest interval.
+func (f *Freshness) setBudget(planner schedule.Planner, p *schedule.Plan, a account, now time.Time) {
+	f.Budget, f.Bound = p.Budget, p.Asked > 0
+	f.Used, f.UsedSince = a.usedPerDay(now)
+	if e, ok := planner.(schedule.Estimator); ok {
+		f.Greatest, f.InForce = e.Greatest()
+	}
 }

@@ -19,52 +19,50 @@ import (
 // it was made from.
 const planJob = "schedule/plan"
 
-// planned is the schedule of a crawler that has a plan.
-type planned struct {
+// currentPlanner is the schedule of a crawler with its latest plan.
+type currentPlanner struct {
 	mu      sync.Mutex
-	learned *schedule.Learned // nil if the schedule is another; replaced, never changed
+	planner schedule.Planner // nil if Options.Schedule is none
 }
 
 // schedule returns the schedule in force.
 func (c *Crawler) schedule() schedule.FetchSchedule {
-	if l := c.learned(); l != nil {
-		return *l
+	if p := c.planner(); p != nil {
+		return p
 	}
 	return c.opts.Schedule
 }
 
-func (c *Crawler) learned() *schedule.Learned {
-	c.planned.mu.Lock()
-	defer c.planned.mu.Unlock()
-	return c.planned.learned
+// planner returns the schedule with its latest plan, nil if Options.Schedule is no schedule.Planner.
+func (c *Crawler) planner() schedule.Planner {
+	c.current.mu.Lock()
+	defer c.current.mu.Unlock()
+	return c.current.planner
 }
 
-func (c *Crawler) follow(p *schedule.Plan) {
-	c.planned.mu.Lock()
-	defer c.planned.mu.Unlock()
-	l := *c.planned.learned
-	l.Plan = p
-	c.planned.learned = &l
+func (c *Crawler) setPlan(p *schedule.Plan) error {
+	c.current.mu.Lock()
+	defer c.current.mu.Unlock()
+	next, err := schedule.ReplacePlan(c.current.planner, p)
+	if err == nil {
+		c.current.planner = next
+	}
+	return err
 }
 
-// openPlan loads the latest plan. One that cannot be read is made anew.
+// openPlan loads the latest plan. One that cannot be read, or was made for a schedule of another
+// type, is left for ensurePlan to replace.
 func (c *Crawler) openPlan(ctx context.Context) error {
-	switch s := c.opts.Schedule.(type) {
-	case schedule.Learned:
-		c.planned.learned = &s
-	case *schedule.Learned:
-		l := *s
-		c.planned.learned = &l
-	case interface {
-		NewSample(now time.Time) *schedule.Sample
-	}:
-		c.opts.Logger.Warn("recrawl: no plan is made for a schedule that embeds schedule.Learned, and its Budget is no bound", "schedule", fmt.Sprintf("%T", s))
-		return nil
-	default:
+	planner, ok := c.opts.Schedule.(schedule.Planner)
+	if !ok {
 		return nil
 	}
-	if b := c.planned.learned.Budget; !(math.Abs(b) <= mostBudget) {
+	if b := planner.VisitsPerDay(); !(math.Abs(b) <= mostBudget) {
 		return fmt.Errorf("Options.Schedule has a Budget of %v visits a day", b)
+	}
+	c.current.planner = planner
+	if err := c.setPlan(planner.CurrentPlan()); err != nil {
+		return fmt.Errorf("Options.Schedule: %w", err)
 	}
 	p, err := ReadPlan(ctx, c.stores.Crawl)
 	switch {
@@ -72,8 +70,8 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 		c.opts.Logger.Warn("recrawl: the plan of the schedule could not be read, and is made anew", "error", err)
 	case err != nil:
 		return err
-	case p != nil:
-		c.follow(p)
+	case p != nil && p.MadeBy(planner):
+		return c.setPlan(p)
 	}
 	return nil
 }
@@ -100,43 +98,44 @@ func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) 
 // in a young crawl no plan gets older than the crawl was when it was made. Plan returns nil
 // if the schedule has no plan.
 func (c *Crawler) Plan(ctx context.Context) (*schedule.Plan, error) {
-	l := c.learned()
-	if l == nil {
+	planner := c.planner()
+	if planner == nil {
 		return nil, nil
 	}
-	p, err := c.makePlan(ctx, l)
+	p, err := c.makePlan(ctx, planner)
 	if err != nil {
 		return nil, fmt.Errorf("recrawl: plan: %w", err)
 	}
 	return p, nil
 }
 
-func (c *Crawler) makePlan(ctx context.Context, l *schedule.Learned) (*schedule.Plan, error) {
+func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*schedule.Plan, error) {
 	a, err := c.readAccount(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sample, strays := l.NewSample(c.opts.Now()), false
+	sample, strays := planner.NewSample(c.opts.Now()), false
 	for d, err := range c.stores.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
 			return nil, err
 		}
 		sample.Add(&d)
-		strays = strays || !l.InLine(&d)
+		strays = strays || !planner.InLine(&d)
 	}
-	p, o, err := c.planOfSample(ctx, l, sample, a)
+	p, err := c.planOfSample(ctx, planner, sample, a)
 	if err != nil {
 		return nil, err
 	}
-	if strays { // before the plan counts, for who dies in between
-		next := *l
-		next.Plan = p
+	p.Planner = schedule.PlannerName(planner)
+	if strays { // first, so that a process that dies here does so again when it is restarted
+		next, err := schedule.ReplacePlan(planner, p)
+		if err != nil {
+			return nil, err
+		}
 		if err := c.repairPriorities(ctx, next); err != nil {
 			return nil, err
 		}
 	}
-	out := sample.Outlook(p, o)
-	p.Outlook = &out
 	text, err := p.Encode()
 	if err != nil {
 		return nil, err
@@ -144,8 +143,14 @@ func (c *Crawler) makePlan(ctx context.Context, l *schedule.Learned) (*schedule.
 	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(planJob, text)}); err != nil {
 		return nil, err
 	}
-	c.follow(p)
+	if err := c.setPlan(p); err != nil {
+		return nil, err
+	}
 	used, _ := a.usedPerDay(c.opts.Now())
+	out := p.Outlook
+	if out == nil {
+		out = &schedule.Outlook{}
+	}
 	c.opts.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", roundShare(out.Freshness), "important fresh", roundShare(out.Weighted),
 		"never visited", out.Never, "overdue", out.Overdue, "budget a day", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
 	for _, n := range out.Noisy {
@@ -155,18 +160,18 @@ func (c *Crawler) makePlan(ctx context.Context, l *schedule.Learned) (*schedule.
 	return p, nil
 }
 
-// repairPriorities puts pages in the line of the schedule that are not in it, because another
-// schedule visited them, or because they come from another crawl.
-func (c *Crawler) repairPriorities(ctx context.Context, l schedule.Learned) error {
+// repairPriorities replaces the priorities that are not the schedule's, because another schedule
+// visited the pages, or because they come from another crawl.
+func (c *Crawler) repairPriorities(ctx context.Context, planner schedule.Planner) error {
 	const chunk = 10_000
 	urls := make([]string, 0, chunk)
 	flush := func() error {
 		err := c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-			if old == nil || l.InLine(old) {
+			if old == nil || planner.InLine(old) {
 				return old, nil
 			}
 			d := *old
-			d.Priority = l.Priority(old, old.Priority)
+			d.Priority = planner.Priority(old, old.Priority)
 			return &d, nil
 		}})
 		urls = urls[:0]
@@ -176,7 +181,7 @@ func (c *Crawler) repairPriorities(ctx context.Context, l schedule.Learned) erro
 		if err != nil {
 			return err
 		}
-		if l.InLine(&d) {
+		if planner.InLine(&d) {
 			continue
 		}
 		if urls = append(urls, d.URL); len(urls) == chunk {
@@ -191,20 +196,19 @@ func (c *Crawler) repairPriorities(ctx context.Context, l schedule.Learned) erro
 // roundShare rounds a share to the digits worth keeping.
 func roundShare(share float64) float64 { return math.Round(1000*share) / 1000 }
 
-// planOfSample makes a plan from a sample, and returns the options it used, which know all
-// hosts of the sample.
-func (c *Crawler) planOfSample(ctx context.Context, l *schedule.Learned, sample *schedule.Sample, a account) (p *schedule.Plan, o schedule.PlanOptions, err error) {
-	o.Visits = a.Visits
+// planOfSample makes a plan from a sample, with its Outlook.
+func (c *Crawler) planOfSample(ctx context.Context, planner schedule.Planner, sample schedule.Sample, a account) (*schedule.Plan, error) {
 	var failed error
+	o := schedule.PlanOptions{Visits: a.Visits, Outlook: true}
 	o.Hosts = c.hostLimits(ctx, &failed)
 	o.Signals = c.hostSignals(ctx, &failed)
-	if l.Budget < 0 {
+	if planner.VisitsPerDay() < 0 {
+		var err error
 		if o.Allowed, err = c.totalCapacity(ctx); err != nil {
-			return nil, o, err
+			return nil, err
 		}
 	}
-	p = sample.Plan(o)
-	return p, o, failed
+	return sample.Plan(o), failed
 }
 
 // hostLimits returns a function that says how many visits a day a host allows: as many as
@@ -278,11 +282,11 @@ func (c *Crawler) totalCapacity(ctx context.Context) (float64, error) {
 
 // ensurePlan makes a plan if there is none that is still valid.
 func (c *Crawler) ensurePlan(ctx context.Context) error {
-	l := c.learned()
-	if l == nil {
+	planner := c.planner()
+	if planner == nil {
 		return nil
 	}
-	if p := l.Plan; p != nil && p.For(l.Budget) {
+	if p := planner.CurrentPlan(); p != nil && p.For(planner.VisitsPerDay()) {
 		a, err := c.readAccount(ctx)
 		if err != nil {
 			return fmt.Errorf("recrawl: plan: %w", err)
@@ -307,7 +311,7 @@ const leftJob = "schedule/left"
 func (c *Crawler) scheduleOfUpdate(ctx context.Context, s schedule.FetchSchedule) (schedule.FetchSchedule, error) {
 	var d schedule.Default
 	switch s := s.(type) {
-	case schedule.Learned, *schedule.Learned:
+	case schedule.Planner:
 		mark, err := c.stores.Crawl.Mark(ctx, leftJob)
 		if err == nil && mark != "" {
 			err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, "")})

@@ -277,17 +277,131 @@ func TestPlanOfHostsThatShareAQueue(t *testing.T) {
 	})
 }
 
-// A schedule that embeds Learned is another, and whoever counts on its budget is told.
-func TestEmbeddedLearned(t *testing.T) {
-	for want, o := range map[bool]schedule.FetchSchedule{true: struct{ schedule.Learned }{schedule.Learned{Budget: 5}}, false: schedule.Learned{Budget: 5}} {
-		s := newSetup(&webtest.Web{Hosts: 1})
-		var log strings.Builder
-		s.opts.Logger, s.opts.Schedule = slog.New(slog.NewTextHandler(&log, nil)), o
-		s.crawler(t).Close()
-		if got := strings.Contains(log.String(), "its Budget is no bound"); got != want {
-			t.Errorf("%T: the log has %q", o, &log)
-		}
+// halved is a Learned that halves all intervals, and keeps its plan.
+type halved struct{ schedule.Learned }
+
+func (s halved) WithPlan(p *schedule.Plan) schedule.Planner {
+	s.Plan = p
+	return s
+}
+
+func (s halved) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	d = s.Learned.Fetched(d, v)
+	d.Interval = max(d.Interval/2, time.Second).Truncate(time.Second)
+	d.FetchTime = v.Time.Add(d.Interval)
+	return d
+}
+
+// byHost is a schedule that has nothing of Learned: the more pages a host has, the later each is
+// due. Its plan is the number of pages of each host.
+type byHost struct {
+	schedule.Default
+	plan *schedule.Plan
+}
+
+type hostPages struct {
+	at    time.Time
+	pages map[string]int
+}
+
+func (s byHost) VisitsPerDay() float64                        { return 12 }
+func (s byHost) CurrentPlan() *schedule.Plan                  { return s.plan }
+func (s byHost) Priority(_ *crawldb.Datum, p float32) float32 { return p }
+func (s byHost) InLine(*crawldb.Datum) bool                   { return true }
+func (s byHost) NewSample(now time.Time) schedule.Sample      { return &hostPages{now, map[string]int{}} }
+func (s byHost) WithPlan(p *schedule.Plan) schedule.Planner   { s.plan = p; return s }
+func (x *hostPages) Add(d *crawldb.Datum)                     { x.pages[crawldb.Host(d.URL)]++ }
+func (x *hostPages) Plan(o schedule.PlanOptions) *schedule.Plan {
+	extra, _ := json.Marshal(x.pages)
+	return &schedule.Plan{Made: x.at, Visits: o.Visits, Asked: 12, Extra: extra}
+}
+
+func (s byHost) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
+	pages := map[string]int{}
+	if s.plan != nil {
+		_ = json.Unmarshal(s.plan.Extra, &pages)
 	}
+	d = s.Default.Fetched(d, v)
+	d.Interval = time.Duration(1+pages[crawldb.Host(d.URL)]) * time.Hour
+	d.FetchTime = v.Time.Add(d.Interval)
+	return d
+}
+
+// A schedule that embeds Learned gets plans, keeps to its budget, and stays what it is; so does one
+// that has nothing of Learned, and both have their plan after a restart.
+func TestPlannerOfAnotherTypeKeepsItsPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		schedule schedule.FetchSchedule
+		stays    func(s *setup, d crawldb.Datum) error
+	}{
+		"embeds Learned": {halved{schedule.Learned{Budget: 12}}, func(s *setup, d crawldb.Datum) error {
+			p, err := recrawl.ReadPlan(t.Context(), s.db.Crawl())
+			if err != nil || p == nil || p.Budget != 12 || p.Mu <= 0 || p.Outlook == nil || !p.MadeBy(&halved{}) || p.MadeBy(schedule.Learned{}) {
+				return fmt.Errorf("the plan is %+v, %v", p, err)
+			}
+			return nil
+		}},
+		"a pointer": {&halved{schedule.Learned{Budget: 12}}, func(*setup, crawldb.Datum) error { return nil }},
+		"of a third party": {byHost{}, func(_ *setup, d crawldb.Datum) error {
+			if d.Interval <= time.Hour {
+				return fmt.Errorf("%s has an interval of %v: its host has no pages in the plan", d.URL, d.Interval)
+			}
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true})
+				s.opts.Schedule = c.schedule
+				for range 6 {
+					s.run(t, s.web.Seeds()...)
+					s.now = s.now.Add(12 * time.Hour)
+				}
+				if r := s.run(t); r.Visited() > 12 {
+					t.Errorf("%d visits in half a day, with a budget of 12 a day", r.Visited())
+				}
+				checked := 0
+				for _, d := range s.records(t) {
+					if d.LastFetch.After(s.now.Add(-24 * time.Hour)) {
+						checked++
+						if err := c.stays(s, d); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				if checked == 0 {
+					t.Error("no page was visited in the last day")
+				}
+				if _, err := s.crawler(t).Freshness(t.Context(), 3); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A type that embeds Learned without a WithPlan of its own would lose what it adds.
+func TestPlannerThatLosesItselfIsAnErrorOfNew(t *testing.T) {
+	s := newSetup(&webtest.Web{Hosts: 1})
+	s.opts.Schedule = struct{ schedule.Learned }{schedule.Learned{Budget: 5}}
+	if _, err := recrawl.New(s.stores(), s.opts); err == nil || !strings.Contains(err.Error(), "needs a WithPlan of its own") {
+		t.Errorf("New: %v", err)
+	}
+}
+
+// Another planner makes another plan, and does not follow the one it finds.
+func TestPlanOfAnotherPlannerIsNotFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 10, Calm: true})
+		s.opts.Schedule = byHost{}
+		s.run(t, s.web.Seeds()...)
+		s.opts.Schedule = schedule.Learned{Budget: 12}
+		s.now = s.now.Add(time.Hour * 12)
+		s.run(t)
+		if p, err := recrawl.ReadPlan(t.Context(), s.db.Crawl()); err != nil || !p.MadeBy(schedule.Learned{}) || p.Extra != nil {
+			t.Errorf("the plan is %+v, %v", p, err)
+		}
+	})
 }
 
 // Intervals that were learned are not those of a schedule that learns nothing, for

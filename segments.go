@@ -189,7 +189,7 @@ func (c *Crawler) Finish(ctx context.Context, name string) error {
 // done at the same time, by Finish or a round, they are counted one after the other.
 func (c *Crawler) finishSegment(ctx context.Context, name string) error {
 	marks := c.clearedStateMarks(ctx, name)
-	if l := c.learned(); l != nil {
+	if p := c.planner(); p != nil {
 		if err := c.accountMutex.lock(ctx); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (c *Crawler) finishSegment(ctx context.Context, name string) error {
 		if err != nil || state.Done {
 			return err
 		}
-		if marks[accountJob], err = c.countVisits(ctx, name, l.Budget); err != nil {
+		if marks[accountJob], err = c.countVisits(ctx, name, p.VisitsPerDay()); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}

@@ -86,9 +86,9 @@ func (o *Outlook) paced(old *Outlook) {
 // hostsKept is the number of hosts whose condition is in a plan.
 const hostsKept = 20
 
-// Outlook returns the outlook estimated from the sample, for a plan that was made from
+// outlook returns the outlook estimated from the sample, for a plan that was made from
 // it with those options.
-func (x *Sample) Outlook(p *Plan, o PlanOptions) Outlook {
+func (x *learnedSample) outlook(p *Plan, o PlanOptions) Outlook {
 	out := Outlook{At: p.Made, Sampled: len(x.kept)}
 	if x.pages == len(x.kept) {
 		out.Sampled = 0
@@ -198,7 +198,7 @@ type prospect struct {
 	late float64
 }
 
-func (x *Sample) prospect(p *Plan, hosts func(string) float64) *prospect {
+func (x *learnedSample) prospect(p *Plan, hosts func(string) float64) *prospect {
 	f := &prospect{hosts: hosts, capped: map[string]Reach{}}
 	order := make([]int, len(x.sampled))
 	for i := range order {
@@ -336,7 +336,7 @@ func lateness(f *prospect, p *Plan) float64 {
 }
 
 // forecast makes the forecast of a plan.
-func (x *Sample) forecast(p *Plan, hosts func(string) float64) *Forecast {
+func (x *learnedSample) forecast(p *Plan, hosts func(string) float64) *Forecast {
 	if !(p.Budget > 0) || !(p.Mu > 0) || !(p.Scale > 0) || len(x.sampled) == 0 {
 		return nil
 	}

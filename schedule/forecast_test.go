@@ -90,7 +90,7 @@ func TestPace(t *testing.T) {
 			}
 			x.Add(&d)
 		}
-		return x.Outlook(x.Plan(schedule.PlanOptions{}), schedule.PlanOptions{})
+		return *x.Plan(schedule.PlanOptions{Outlook: true}).Outlook
 	}
 	first := look(began, 20, 12, nil)
 	if first.Pages != 20 || first.Never != 12 || first.Pace != (schedule.Pace{}) {

@@ -53,8 +53,8 @@ func TestNoisy(t *testing.T) {
 			d := c.make(i)
 			x.Add(&d)
 		}
-		p := x.Plan(schedule.PlanOptions{})
-		if got := x.Outlook(p, schedule.PlanOptions{}).Noisy; fmt.Sprint(got) != fmt.Sprint(c.want) {
+		p := x.Plan(schedule.PlanOptions{Outlook: true})
+		if got := p.Outlook.Noisy; fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestQuietHosts(t *testing.T) {
 		d.LastFetch = at
 		x.Add(&d)
 	}
-	p := x.Plan(schedule.PlanOptions{})
+	p := x.Plan(schedule.PlanOptions{Outlook: true})
 	text, err := p.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +144,6 @@ func TestQuietHosts(t *testing.T) {
 	if p, err = schedule.DecodePlan(text); err != nil {
 		t.Fatal(err)
 	}
-	outlook := x.Outlook(p, schedule.PlanOptions{})
-	p.Outlook = &outlook
 	p.Even = false
 	if quiet, ok := p.Noise["quiet.test"]; !ok || quiet != 0 || !(p.Noise[""] > 0) || len(p.Noise) != 2 {
 		t.Fatalf("noise is %v", p.Noise)

@@ -10,8 +10,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Plan is what a [Learned] schedule knows of the crawl as a whole. It is made from a
-// sample of the records: see [Sample.Plan]. A nil Plan knows nothing. A Plan must
+// Plan is what a [Planner] knows of the crawl as a whole. It is made from a sample of the
+// records: see [Sample]. Most fields are those of [Learned]; another Planner has Extra. A nil Plan knows nothing. A Plan must
 // not be changed while in use.
 type Plan struct {
 	// Made is when it was made, Begun when the first plan of the crawl was, and Visits
@@ -79,9 +79,14 @@ type Plan struct {
 	// CountedVisits how many the crawl had made by then; zero stands for Made and Visits.
 	Counted       time.Time `json:",omitzero"`
 	CountedVisits int64     `json:",omitempty"`
-	// Outlook is how up to date the copies were when it was made, if its maker has set
-	// it: see [Sample.Outlook].
+	// Outlook is how up to date the copies were when it was made; nil unless
+	// PlanOptions.Outlook asked for it.
 	Outlook *Outlook `json:",omitempty"`
+	// Planner is the [PlannerName] of the schedule that it was made for, set by a
+	// recrawl.Crawler, which makes a new plan for another one; empty stands for Learned. Extra
+	// is for that schedule to use.
+	Planner string          `json:",omitempty"`
+	Extra   json.RawMessage `json:",omitempty"`
 
 	worth map[string]*signalled // by host: see prepare
 }

@@ -426,9 +426,8 @@ func TestPlanCanBeKept(t *testing.T) {
 			crawldb.Hint{Modified: now.Add(-time.Hour)}.Set(&d.Meta)
 			x.Add(&d)
 		}
+		o.Outlook = true
 		p := x.Plan(o)
-		out := x.Outlook(p, o)
-		p.Outlook = &out
 		text, err := p.Encode()
 		if err == nil {
 			_, err = DecodePlan(text)

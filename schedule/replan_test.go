@@ -39,14 +39,12 @@ func TestWhatIsPlannedCanBeRead(t *testing.T) {
 			}
 			sample.Add(&d)
 		}
-		o := PlanOptions{Visits: int64(rnd.IntN(100))}
+		o := PlanOptions{Visits: int64(rnd.IntN(100)), Outlook: true}
 		if most := math.Exp(rnd.Float64()*20 - 8); rnd.IntN(2) == 0 {
 			o.Hosts = func(string) float64 { return most }
 		}
 		p := sample.Plan(o)
-		out := sample.Outlook(p, o)
-		p.Outlook = &out
-		if out.Forecast != nil {
+		if p.Outlook.Forecast != nil {
 			curves++
 		}
 		text, err := p.Encode()

@@ -11,10 +11,9 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Sample is a sample of the records of a crawl db, from which a [Plan] is made.
-// Which records it keeps depends only on their URLs, not on their order. It is for
-// use by one goroutine.
-type Sample struct {
+// learnedSample is the [Sample] of a [Learned]. Which records it keeps depends only on their
+// URLs, not on their order.
+type learnedSample struct {
 	s     Learned
 	now   time.Time
 	size  int
@@ -31,10 +30,12 @@ type Sample struct {
 const sampleSize = 20_000
 
 // NewSample starts a sample for a new plan of the schedule, as of now. The Plan of
-// the schedule is the one so far, if there is one.
-func (s Learned) NewSample(now time.Time) *Sample {
+// the schedule is the one so far, if there is one. (It implements [Planner].)
+func (s Learned) NewSample(now time.Time) Sample { return s.newSample(now) }
+
+func (s Learned) newSample(now time.Time) *learnedSample {
 	s.NutchCompat = false
-	return &Sample{s: s, now: now, size: sampleSize}
+	return &learnedSample{s: s, now: now, size: sampleSize}
 }
 
 // page is a record in the sample.
@@ -70,8 +71,8 @@ func (h *farthest) Pop() any {
 	return x
 }
 
-// Add shows a record, which is not kept.
-func (x *Sample) Add(d *crawldb.Datum) {
+// Add implements [Sample].
+func (x *learnedSample) Add(d *crawldb.Datum) {
 	x.pages++
 	if d.LastFetch.IsZero() {
 		x.never++
@@ -158,12 +159,28 @@ type PlanOptions struct {
 	// Signals returns what signs of changes are worth for the pages of a host; ok is false
 	// if that is not known. It is called for hosts that have signs. Nil means not known.
 	Signals func(host string) (s Signals, ok bool)
-	// Allowed is the budget of a schedule whose Budget is negative.
+	// Allowed is the budget of a schedule whose budget is negative.
 	Allowed float64
+	// Budget, if above zero, replaces the budget of the schedule.
+	Budget float64
+	// Outlook asks for Plan.Outlook.
+	Outlook bool
 }
 
-// Plan makes the plan.
-func (x *Sample) Plan(o PlanOptions) *Plan {
+// Plan implements [Sample].
+func (x *learnedSample) Plan(o PlanOptions) *Plan {
+	if o.Budget > 0 {
+		x.s.Budget = o.Budget
+	}
+	p := x.plan(o)
+	if o.Outlook {
+		out := x.outlook(p, o)
+		p.Outlook = &out
+	}
+	return p
+}
+
+func (x *learnedSample) plan(o PlanOptions) *Plan {
 	old := x.s.Plan
 	p := &Plan{Made: x.now.UTC(), Visits: o.Visits, Scale: 1, Budget: x.budget(o), Asked: asked(x.s.Budget), Pages: float64(x.pages)}
 	if p.Begun = p.Made; old != nil && old.Begun.Before(p.Made) && !old.Begun.IsZero() {
@@ -210,7 +227,7 @@ func meanWeight(kept []page) float64 {
 // weigh sets what the plan is solved for, each page of the sample standing for as many as
 // multiple says, and counts what waits. It returns how many pages are late, and how many have
 // signs of changes.
-func (x *Sample) weigh(p *Plan, multiple float64) (late, signed float64) {
+func (x *learnedSample) weigh(p *Plan, multiple float64) (late, signed float64) {
 	x.sampled = make([]sampled, len(x.kept))
 	for i := range x.kept {
 		k := &x.kept[i]
@@ -245,7 +262,7 @@ func (x *Sample) weigh(p *Plan, multiple float64) (late, signed float64) {
 }
 
 // budget returns the number of visits a day that a plan is for.
-func (x *Sample) budget(o PlanOptions) float64 {
+func (x *learnedSample) budget(o PlanOptions) float64 {
 	budget := x.s.Budget
 	switch {
 	case budget < 0:

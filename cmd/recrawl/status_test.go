@@ -70,9 +70,8 @@ func crawlOf(t *testing.T, records []crawldb.Datum, budget float64, how schedule
 	for i := range records {
 		sample.Add(&records[i])
 	}
+	how.Outlook = true
 	plan := sample.Plan(how)
-	outlook := sample.Outlook(plan, how)
-	plan.Outlook = &outlook
 	text, err := plan.Encode()
 	if err == nil {
 		err = db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark("schedule/plan", text)})

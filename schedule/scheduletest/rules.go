@@ -32,6 +32,8 @@ var rules = []rule{
 	{"the age of a page does not replace its interval", needsBounds, ageIsNotInterval},
 	{"intervals follow the changes", needsBounds, adapts},
 	{"a page that never changes is visited less and less", needsBounds, noHotLoop},
+	{"a plan replaces the plan and nothing else", needsPlanner, planReplacesPlan},
+	{"a plan depends on the records and not on their order", needsPlanner, planOfRecords},
 }
 
 // outcomes are the three methods that end a visit.
@@ -391,6 +393,77 @@ func noHotLoop(h Harness) error {
 		} else {
 			gap, at = g, d.FetchTime
 		}
+	}
+	return nil
+}
+
+func planReplacesPlan(h Harness) error {
+	s := h.New().(schedule.Planner)
+	was := s.CurrentPlan()
+	plan := s.NewSample(now).Plan(schedule.PlanOptions{})
+	next, err := schedule.ReplacePlan(s, plan)
+	switch {
+	case err != nil:
+		return err
+	case next.CurrentPlan() != plan:
+		return errors.New("CurrentPlan does not return what WithPlan was given")
+	case s.CurrentPlan() != was:
+		return errors.New("WithPlan changed its receiver")
+	case next.VisitsPerDay() != s.VisitsPerDay():
+		return fmt.Errorf("VisitsPerDay returns %v, and %v after WithPlan", s.VisitsPerDay(), next.VisitsPerDay())
+	}
+	back, err := schedule.ReplacePlan(next, was)
+	if err != nil {
+		return err
+	}
+	return h.each(func(c sample) error {
+		for _, o := range outcomes {
+			if got, want := o.f(back, c.d, c.v), o.f(s, c.d, c.v); !reflect.DeepEqual(got, want) {
+				return fmt.Errorf("%s, with the former plan again: %s, not %s", o.name, fields(got), fields(want))
+			}
+		}
+		return nil
+	})
+}
+
+func planOfRecords(h Harness) error {
+	var records []crawldb.Datum
+	_ = h.each(func(c sample) error {
+		c.d.URL = fmt.Sprintf("http://host%d.example/%d", len(records)%5, len(records))
+		c.d.LeasedUntil, c.d.LeasedBy = time.Time{}, ""
+		records = append(records, c.d)
+		return nil
+	})
+	var plans [2]string
+	for i := range plans {
+		s := h.New().(schedule.Planner)
+		x := s.NewSample(now)
+		for j := range records {
+			k := j
+			if i == 1 {
+				k = len(records) - 1 - j
+			}
+			d := records[k]
+			x.Add(&d)
+			if !reflect.DeepEqual(d, records[k]) {
+				return fmt.Errorf("Add changed the record: %s, not %s", fields(d), fields(records[k]))
+			}
+		}
+		p := x.Plan(schedule.PlanOptions{Visits: 7})
+		if !p.Made.Equal(now) || p.Visits != 7 || !p.For(s.VisitsPerDay()) {
+			return fmt.Errorf("a plan of %v with 7 visits says Made %v, Visits %d, For its own budget %v", now, p.Made, p.Visits, p.For(s.VisitsPerDay()))
+		}
+		text, err := p.Encode()
+		if err == nil {
+			_, err = schedule.DecodePlan(text)
+		}
+		if err != nil {
+			return err
+		}
+		plans[i] = text
+	}
+	if plans[0] != plans[1] {
+		return fmt.Errorf("the plan is %s, and of the same records in reverse order %s", plans[0], plans[1])
 	}
 	return nil
 }

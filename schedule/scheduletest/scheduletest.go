@@ -99,3 +99,10 @@ func needsHorizon(h Harness) string {
 	}
 	return ""
 }
+
+func needsPlanner(h Harness) string {
+	if _, ok := h.New().(schedule.Planner); !ok {
+		return "the schedule is no schedule.Planner"
+	}
+	return ""
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,8 @@ func TestStock(t *testing.T) {
 		"MimeAdaptive": {New: func() schedule.FetchSchedule {
 			return schedule.MimeAdaptive{Types: map[string]schedule.AdaptiveRates{"text/html": {Inc: 2, Dec: 0.9}, "application/pdf": {}}}
 		}, Bounds: bounds},
+		"Learned":         {New: func() schedule.FetchSchedule { return schedule.Learned{Budget: 100} }},
+		"LearnedEmbedded": {New: func() schedule.FetchSchedule { return planner{schedule.Learned{}, nil, nil} }},
 	} {
 		t.Run(name, func(t *testing.T) { scheduletest.Run(t, h) })
 	}
@@ -176,6 +179,81 @@ func TestMutants(t *testing.T) {
 				t.Errorf("broken are %q, want %q among them", broken(err), c.rule)
 			}
 		})
+	}
+}
+
+// planner embeds Learned as it should be embedded, but for one fault.
+type planner struct {
+	schedule.Learned
+	withPlan func(s planner, p *schedule.Plan) schedule.Planner
+	sample   func(schedule.Sample) schedule.Sample
+}
+
+func (s planner) WithPlan(p *schedule.Plan) schedule.Planner {
+	if s.withPlan != nil {
+		return s.withPlan(s, p)
+	}
+	s.Plan = p
+	return s
+}
+
+func (s planner) NewSample(now time.Time) schedule.Sample {
+	x := s.Learned.NewSample(now)
+	if s.sample != nil {
+		return s.sample(x)
+	}
+	return x
+}
+
+// lastWins makes a plan that depends on the last record.
+type lastWins struct {
+	schedule.Sample
+	url string
+}
+
+func (x *lastWins) Add(d *crawldb.Datum) {
+	x.url = d.URL
+	x.Sample.Add(d)
+}
+
+func (x *lastWins) Plan(o schedule.PlanOptions) *schedule.Plan {
+	p := x.Sample.Plan(o)
+	p.Extra = []byte(strconv.Quote(x.url))
+	return p
+}
+
+// timeless makes a plan that does not say when it was made.
+type timeless struct{ schedule.Sample }
+
+func (x timeless) Plan(o schedule.PlanOptions) *schedule.Plan {
+	p := x.Sample.Plan(o)
+	p.Made = time.Time{}
+	return p
+}
+
+func TestMutantsOfAPlanner(t *testing.T) {
+	const replaces, ofRecords = "a plan replaces the plan and nothing else", "a plan depends on the records and not on their order"
+	for _, c := range []struct {
+		name, rule string
+		s          schedule.FetchSchedule
+	}{
+		{"the WithPlan of Learned is inherited", replaces, struct{ schedule.Learned }{}},
+		{"WithPlan does nothing", replaces, planner{withPlan: func(s planner, _ *schedule.Plan) schedule.Planner { return s }}},
+		{"WithPlan forgets the budget", replaces, planner{Learned: schedule.Learned{Budget: 7}, withPlan: func(s planner, p *schedule.Plan) schedule.Planner {
+			s.Learned = schedule.Learned{Plan: p}
+			return s
+		}}},
+		{"WithPlan forgets a bound", replaces, planner{Learned: schedule.Learned{MinInterval: 2 * day}, withPlan: func(s planner, p *schedule.Plan) schedule.Planner {
+			s.Learned = schedule.Learned{Plan: p}
+			return s
+		}}},
+		{"the last record counts for all", ofRecords, planner{sample: func(x schedule.Sample) schedule.Sample { return &lastWins{Sample: x} }}},
+		{"a plan has no time", ofRecords, planner{sample: func(x schedule.Sample) schedule.Sample { return timeless{x} }}},
+	} {
+		err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return c.s }})
+		if got := broken(err); !slices.Equal(got, []string{c.rule}) {
+			t.Errorf("%s: broken are %q, want %q", c.name, got, c.rule)
+		}
 	}
 }
 

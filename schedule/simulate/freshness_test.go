@@ -25,11 +25,10 @@ func learning(t *testing.T, pages simulate.Population, o simulate.CrawlOptions, 
 			sample.Add(&k.Records[i])
 			census.Add(&k.Records[i])
 		}
-		options := schedule.PlanOptions{Visits: k.Visits}
-		s.Plan = sample.Plan(options)
+		s.Plan = sample.Plan(schedule.PlanOptions{Visits: k.Visits, Outlook: len(told)%10 == 9})
 		out := schedule.Outlook{At: k.Now}
-		if len(told)%10 == 9 {
-			out = sample.Outlook(s.Plan, options)
+		if s.Plan.Outlook != nil {
+			out = *s.Plan.Outlook
 		}
 		out.Condition, out.Hosts = census.Condition(0)
 		told = append(told, out)

@@ -21,21 +21,19 @@ func SignalOptimum() Policy {
 	return Policy{Name: "optimum, rates and signals known", Allocation: Optimal, Order: ByValue, Signals: true}
 }
 
-// Learning returns the policy of a schedule that learns, with plans for the budget as a
-// recrawl.Crawler makes them.
-func Learning(name string, s schedule.Learned) Policy {
+// Learning returns the policy of a schedule that plans, such as schedule.Learned, with plans for
+// the budget as a recrawl.Crawler makes them.
+func Learning(name string, s schedule.Planner) Policy {
 	return Policy{Name: name, Schedule: s, Plan: func(old schedule.FetchSchedule, k Known) (schedule.FetchSchedule, error) {
-		s, ok := old.(schedule.Learned)
+		s, ok := old.(schedule.Planner)
 		if !ok {
 			return nil, fmt.Errorf("the schedule is a %T", old)
 		}
-		s.Budget = k.PerDay
 		sample := s.NewSample(k.Now)
 		for i := range k.Records {
 			sample.Add(&k.Records[i])
 		}
-		s.Plan = sample.Plan(schedule.PlanOptions{Visits: k.Visits, Signals: k.Signals})
-		return s, nil
+		return schedule.ReplacePlan(s, sample.Plan(schedule.PlanOptions{Budget: k.PerDay, Visits: k.Visits, Signals: k.Signals}))
 	}}
 }
 

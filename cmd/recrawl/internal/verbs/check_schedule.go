@@ -82,12 +82,15 @@ func keptPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Optio
 	if err == nil {
 		err = k.Apply(&o)
 	}
-	l, ok := o.Schedule.(schedule.Learned)
+	planner, ok := o.Schedule.(schedule.Planner)
 	if err != nil || !ok {
 		return o, err
 	}
-	l.Plan, err = recrawl.ReadPlan(ctx, db.Crawl())
-	o.Schedule = l
+	plan, err := recrawl.ReadPlan(ctx, db.Crawl())
+	if err != nil {
+		return o, err
+	}
+	o.Schedule, err = schedule.ReplacePlan(planner, plan)
 	return o, err
 }
 
@@ -102,7 +105,7 @@ func (k *checker) schedule(url string) (s schedule.FetchSchedule, name, bounds s
 	}
 	var a *schedule.Adaptive
 	switch s := s.(type) {
-	case schedule.Learned:
+	case schedule.Planner:
 		return s, "learned", ""
 	case schedule.Default:
 		return s, "default", ""

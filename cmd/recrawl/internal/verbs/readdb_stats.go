@@ -79,11 +79,11 @@ func (s shown) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datu
 }
 
 func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format string, ask []float64) error {
-	survey, err := s.crawler.NewSurvey(ctx)
+	census, err := s.crawler.NewCensus(ctx)
 	if err != nil {
 		return err
 	}
-	db := shown{s.db.Crawl(), survey.Add}
+	db := shown{s.db.Crawl(), census.Add}
 	if format == "nutch" {
 		db.to = func(*crawldb.Datum) {}
 	}
@@ -99,7 +99,7 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 	if format == "json" {
 		told = allHosts
 	}
-	fresh, err := survey.Freshness(ctx, told)
+	fresh, err := census.Freshness(ctx, told)
 	if err != nil {
 		return err
 	}

@@ -396,7 +396,7 @@ func policiesOf(c *cli.Command, pages simulate.Population, perDay float64) ([]si
 		if err != nil {
 			return nil, err
 		}
-		if l, ok := s.(schedule.Learned); ok {
+		if l, ok := s.(schedule.Planner); ok {
 			policies = slices.Insert(policies, 0, simulate.Learning("yours, learned", l))
 			break
 		}
