@@ -76,8 +76,8 @@ type result struct {
 	requeueLast bool
 	// robots says that robots.txt was requested.
 	robots bool
-	// robotsHop is a robots.txt that has moved, or has arrived.
-	robotsHop *robotsHop
+	// robotsMove is a robots.txt that has moved, or has arrived.
+	robotsMove *robotsMove
 	// awaitsRobots says that the fetch waits for the host's robots.txt.
 	awaitsRobots bool
 	// err ends the run.
@@ -366,12 +366,12 @@ func (l *loop) handleResult(r *result) error {
 // the item has to wait for another.
 func (l *loop) grantEnded(r *result) {
 	h := r.h
-	moved := r.it.robots != nil && r.robotsHop != nil // and is no longer in this queue
+	moved := r.it.robots != nil && r.robotsMove != nil // and is no longer in this queue
 	if r.err != nil || r.out == nil && !r.grantOver && !moved {
 		l.requeue(r)
 	}
-	if r.err == nil && r.robotsHop != nil && l.limits.left == nil {
-		l.moveRobots(r.robotsHop)
+	if r.err == nil && r.robotsMove != nil && l.limits.left == nil {
+		l.moveRobots(r.robotsMove)
 	}
 	if !r.requeueLast {
 		h.sitemapRefusals = 0

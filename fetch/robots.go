@@ -11,35 +11,35 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// robotsHop is a robots.txt that has moved: on its way, it takes a turn with
+// robotsMove is a robots.txt that has moved: on its way, it takes a turn with
 // each host it leads to, in the queue of that host. Meanwhile the pages of home
 // wait, but not what else is queued there: two robots.txt that lead to each
 // other's hosts do not wait for each other.
-type robotsHop struct {
-	asking *robots.Asking
-	home   *host
-	// end says why no further request may be made; empty if one may.
-	end string
-	// asked says that the rules for Next were requested.
-	asked bool
+type robotsMove struct {
+	fetch *robots.Fetch
+	home  *host
+	// giveUpReason says why no further request may be made; empty if one may.
+	giveUpReason string
+	// askedNextRules says that the rules for Next were requested.
+	askedNextRules bool
 }
 
-// askRobots uses the turn for robots.txt; the page waits for the next one, or
+// fetchRobots uses the turn for robots.txt; the page waits for the next one, or
 // for the file to which that leads.
-func (l *loop) askRobots(ctx context.Context, r *result) {
+func (l *loop) fetchRobots(ctx context.Context, r *result) {
 	r.exclusive = true // another request would fetch the file, too
 	if !l.takeGrant(ctx, r) {
 		return
 	}
-	hop := &robotsHop{asking: l.o.Robots.Ask(r.it.URL), home: r.h}
-	if l.stepRobots(ctx, r, hop.asking); r.err != nil {
+	move := &robotsMove{fetch: l.o.Robots.BeginFetch(r.it.URL), home: r.h}
+	if l.requestRobots(ctx, r, move.fetch); r.err != nil {
 		return
 	}
-	if l.admit(hop.asking); hop.asking.Next() != "" {
-		r.robotsHop = hop
+	if l.checkRobotsRedirect(move.fetch); move.fetch.Next() != "" {
+		r.robotsMove = move
 		return
 	}
-	rules := hop.asking.Rules()
+	rules := move.fetch.Rules()
 	if r.it.rules = rules; !rules.Unavailable && !rules.Allowed(r.it.URL) || l.tooSlow(rules) {
 		r.at = r.claimed // the page is not requested, so it need not wait
 	}
@@ -50,13 +50,13 @@ func (l *loop) tooSlow(rules *robots.Rules) bool {
 	return l.o.Politeness.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.Politeness.MaxCrawlDelay
 }
 
-// followRobots uses the turn with a host to which a robots.txt has led.
-func (l *loop) followRobots(ctx context.Context, r *result) {
-	hop := r.it.robots
-	a := hop.asking
-	if hop.end != "" {
-		a.GiveUp(hop.end)
-	} else if _, r.err = a.Cached(ctx); r.err != nil {
+// continueRobots uses the turn with a host to which a robots.txt has led.
+func (l *loop) continueRobots(ctx context.Context, r *result) {
+	move := r.it.robots
+	a := move.fetch
+	if move.giveUpReason != "" {
+		a.GiveUp(move.giveUpReason)
+	} else if _, r.err = a.UseCached(ctx); r.err != nil {
 		return
 	}
 	if a.Next() != "" && a.NextElsewhere() && !a.NextIsFile() {
@@ -67,19 +67,19 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		case err != nil:
 			r.err = err
 			return
-		case !known && hop.asked, known && rules.Unavailable:
-			a.GiveUp(leads(a) + ", whose own robots.txt is unavailable")
+		case !known && move.askedNextRules, known && rules.Unavailable:
+			a.GiveUp(robotsLeadsTo(a) + ", whose own robots.txt is unavailable")
 		case !known:
 			if !l.takeGrant(ctx, r) {
 				return
 			}
-			hop.asked = true
-			l.stepRobots(ctx, r, l.o.Robots.Ask(a.Next()))
+			move.askedNextRules = true
+			l.requestRobots(ctx, r, l.o.Robots.BeginFetch(a.Next()))
 			return
 		case !rules.Allowed(a.Next()):
-			a.GiveUp(leads(a) + ", which the robots.txt there does not allow")
+			a.GiveUp(robotsLeadsTo(a) + ", which the robots.txt there does not allow")
 		case l.tooSlow(rules):
-			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", leads(a), rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
+			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", robotsLeadsTo(a), rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
 		default:
 			r.crawlDelay = rules.CrawlDelay
 		}
@@ -88,21 +88,21 @@ func (l *loop) followRobots(ctx context.Context, r *result) {
 		if !l.takeGrant(ctx, r) {
 			return
 		}
-		if l.stepRobots(ctx, r, a); r.err != nil {
+		if l.requestRobots(ctx, r, a); r.err != nil {
 			return
 		}
-		hop.asked = false
-		l.admit(a)
+		move.askedNextRules = false
+		l.checkRobotsRedirect(a)
 	}
-	if rules := a.Rules(); rules != nil && hop.home != r.h {
-		r.err = l.putOff(ctx, hop.home.name, l.o.Politeness.honouredDelay(rules.CrawlDelay))
+	if rules := a.Rules(); rules != nil && move.home != r.h {
+		r.err = l.pauseAfterLast(ctx, move.home.name, l.o.Politeness.honouredDelay(rules.CrawlDelay))
 	}
-	r.robotsHop = hop
+	r.robotsMove = move
 }
 
-// stepRobots makes one request for a robots.txt in a claimed turn, and ends the
+// requestRobots makes one request for a robots.txt in a claimed turn, and ends the
 // turn.
-func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
+func (l *loop) requestRobots(ctx context.Context, r *result, a *robots.Fetch) {
 	r.robots = true
 	err := a.Step(ctx)
 	rules := a.Rules()
@@ -117,9 +117,9 @@ func (l *loop) stepRobots(ctx context.Context, r *result, a *robots.Asking) {
 	}
 }
 
-// putOff ensures a pause after the last request to a host, when the pause was
+// pauseAfterLast ensures a pause after the last request to a host, when the pause was
 // not known at that time.
-func (l *loop) putOff(ctx context.Context, name string, pause time.Duration) error {
+func (l *loop) pauseAfterLast(ctx context.Context, name string, pause time.Duration) error {
 	if name == "" || pause <= 0 {
 		return nil
 	}
@@ -133,10 +133,10 @@ func (l *loop) putOff(ctx context.Context, name string, pause time.Duration) err
 	})
 }
 
-// admit applies the rules of the crawl to where a robots.txt leads, as to the
+// checkRobotsRedirect applies the rules of the crawl to where a robots.txt leads, as to the
 // target of any redirect. If that is the robots.txt of its origin, to which
 // rules for pages do not apply, those for its start page decide.
-func (l *loop) admit(a *robots.Asking) {
+func (l *loop) checkRobotsRedirect(a *robots.Fetch) {
 	next := a.Next()
 	if next == "" {
 		return
@@ -145,7 +145,7 @@ func (l *loop) admit(a *robots.Asking) {
 	if a.NextIsFile() {
 		u, err := url.Parse(next)
 		if err != nil {
-			a.GiveUp(leads(a) + ", which is not a URL")
+			a.GiveUp(robotsLeadsTo(a) + ", which is not a URL")
 			return
 		}
 		u.Path, u.RawPath = "/", ""
@@ -157,7 +157,7 @@ func (l *loop) admit(a *robots.Asking) {
 		to, ok = r.rules(urlfilter.Fetcher, page)
 	}
 	if !ok || to == "" {
-		a.GiveUp(leads(a) + ", which the rules reject")
+		a.GiveUp(robotsLeadsTo(a) + ", which the rules reject")
 		return
 	}
 	if page == next {
@@ -165,24 +165,24 @@ func (l *loop) admit(a *robots.Asking) {
 	}
 }
 
-func leads(a *robots.Asking) string { return "robots.txt leads to " + oneLine(a.Next()) }
+func robotsLeadsTo(a *robots.Fetch) string { return "robots.txt leads to " + oneLine(a.Next()) }
 
 // moveRobots moves a robots.txt to the queue of the host to which it leads, or
 // lets the pages that waited for it continue.
-func (l *loop) moveRobots(hop *robotsHop) {
-	home := hop.home
-	if next := hop.asking.Next(); next != "" {
+func (l *loop) moveRobots(move *robotsMove) {
+	home := move.home
+	if next := move.fetch.Next(); next != "" {
 		home.awaitsRobots = true
-		l.queues.addRobots(l.queueOf(next), item{robots: hop})
+		l.queues.addRobots(l.queueOf(next), item{robots: move})
 		return
 	}
 	home.awaitsRobots = false
 	l.queues.enqueue(home)
 }
 
-// endRobots gives up on a robots.txt at a skipped host. The result is recorded
+// abandonRobots gives up on a robots.txt at a skipped host. The result is recorded
 // in the queue it came from.
-func (l *loop) endRobots(hop *robotsHop, reason string) {
-	hop.end = leads(hop.asking) + ", but " + reason
-	l.queues.addRobots(hop.home.name, item{robots: hop})
+func (l *loop) abandonRobots(move *robotsMove, reason string) {
+	move.giveUpReason = robotsLeadsTo(move.fetch) + ", but " + reason
+	l.queues.addRobots(move.home.name, item{robots: move})
 }

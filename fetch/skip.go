@@ -59,7 +59,7 @@ func (l *loop) giveUp(h *host, v verdict) {
 	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", v.reason)
 	for i, it := range items {
 		if it.robots != nil {
-			l.endRobots(it.robots, v.reason)
+			l.abandonRobots(it.robots, v.reason)
 			continue
 		}
 		switch {

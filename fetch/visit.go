@@ -34,7 +34,7 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		return r
 	}
 	if j.it.robots != nil {
-		l.followRobots(ctx, &r)
+		l.continueRobots(ctx, &r)
 		return r
 	}
 	rules, ask := l.checkRobots(ctx, &r)
@@ -92,7 +92,7 @@ func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules,
 	case err != nil:
 		r.err = err
 	case !known:
-		l.askRobots(ctx, r)
+		l.fetchRobots(ctx, r)
 	case rules.Refused:
 		r.out = l.notVisited(j, protocol.Refused, rules.Reason)
 	case rules.Unavailable && j.robotsWaits < l.o.Politeness.RobotsRetries:
@@ -206,7 +206,7 @@ type item struct {
 	hop *hop
 	// robots is set for a robots.txt that has moved to the host; there is no
 	// record then.
-	robots *robotsHop
+	robots *robotsMove
 }
 
 // keep keeps a visit, and follows the links of the page.

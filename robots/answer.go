@@ -13,7 +13,7 @@ import (
 
 // An answer is the result of requesting a robots.txt, after all redirects.
 type answer struct {
-	kind   kind
+	kind   answerKind
 	status int
 	body   []byte
 	// etag and lastModified are the validators of the body, if it is the whole
@@ -24,25 +24,25 @@ type answer struct {
 	partial    bool
 	retryAfter time.Duration
 	reason     string
-	// holds is how long an answer from another origin is valid; zero if it is the
+	// validFor is how long an answer from another origin is valid; zero if it is the
 	// origin's own.
-	holds time.Duration
+	validFor time.Duration
 	// refused says that a rule of ours kept us from requesting the file at all.
 	refused bool
 }
 
-type kind uint8
+type answerKind uint8
 
 const (
-	failing kind = iota // nobody knows what the file says
-	absent              // there is no file
-	good                // here is the file
-	moved               // somewhere else
+	failing answerKind = iota // nobody knows what the file says
+	absent                    // there is no file
+	good                      // here is the file
+	moved                     // somewhere else
 )
 
 // kindOf classifies outcomes by RFC 9309 section 2.3.1: by status if there is
 // one.
-func kindOf(o protocol.Outcome) kind {
+func answerKindOf(o protocol.Outcome) answerKind {
 	switch {
 	case o.Code == protocol.Success:
 		return good
@@ -84,7 +84,7 @@ func (c *Cache) visit(ctx context.Context, req protocol.Request) (resp protocol.
 // read takes the file from a response.
 func (a *answer) read(resp *protocol.Response, limit int) {
 	var cut bool
-	a.body, cut, a.partial = body(resp.Content.Body, resp.Content.Truncated, limit)
+	a.body, cut, a.partial = keptBody(resp.Content.Body, resp.Content.Truncated, limit)
 	if a.partial && len(a.body) == 0 {
 		a.kind, a.reason = failing, "not one whole line came"
 	}
@@ -93,13 +93,13 @@ func (a *answer) read(resp *protocol.Response, limit int) {
 	}
 }
 
-// body returns what is kept of a file: whole lines, and at least one of a
+// keptBody returns what is kept of a file: whole lines, and at least one of a
 // complete file, since an empty body would mean no file. It is cut at the
 // limit, or because it is partial.
-func body(b []byte, truncated bool, limit int) (kept []byte, cut, partial bool) {
-	b, cut = whole(b, limit)
+func keptBody(b []byte, truncated bool, limit int) (kept []byte, cut, partial bool) {
+	b, cut = cutAtLimit(b, limit)
 	if truncated && !cut {
-		return ended(b), true, true
+		return completeLines(b), true, true
 	}
 	if len(b) == 0 {
 		return []byte("\n"), cut, false
@@ -120,12 +120,12 @@ func resolve(from, location string) (string, bool) {
 	return to, ok
 }
 
-// apply returns the record after an answer. While a server fails, the last good
+// update returns the record after an answer. While a server fails, the last good
 // copy is kept, for 30 days; the pause doubles because it is as long as the
 // failure has lasted.
-func (a answer) apply(rec hostdb.Robots, now time.Time, maxAge time.Duration) hostdb.Robots {
-	if a.holds > 0 {
-		maxAge = min(maxAge, a.holds)
+func (a answer) update(rec hostdb.Robots, now time.Time, maxAge time.Duration) hostdb.Robots {
+	if a.validFor > 0 {
+		maxAge = min(maxAge, a.validFor)
 	}
 	rec.Status, rec.Fetched, rec.Expires = a.status, now, now.Add(maxAge)
 	if a.kind != failing {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxHops is how many redirects of a robots.txt are followed by default.
-	maxHops = 5
+	// defaultRedirects is how many redirects of a robots.txt are followed by default.
+	defaultRedirects = 5
 	// maxOrigins is how many origins of a host are remembered, and maxBodies
 	// how many bytes of their files, unless a single one is longer.
 	maxOrigins = 16
@@ -93,12 +93,12 @@ type Cache struct {
 	// Parse reads a file, at most MaxBytes of it, for Product and Aliases; nil means
 	// the function [Parse]. It must not fail, whatever the bytes.
 	Parse func(body []byte, products ...string) *Rules
-	// Hop is called before Fetch follows a redirect, and returns the URL to request:
+	// OnRedirect is called before Fetch follows a redirect, and returns the URL to request:
 	// to, or another spelling of it. An error says why it must not be requested: the
 	// file then cannot be fetched ([Rules].Unavailable, with the error as Reason).
 	// Nil follows all redirects over http and https. Callers that have rules for each
-	// hop and a turn for each server make the steps themselves: see [Asking].
-	Hop func(ctx context.Context, from, to string) (string, error)
+	// redirect and pauses for each server make the requests one by one: see [Fetch].
+	OnRedirect func(ctx context.Context, from, to string) (string, error)
 	// Logger receives failures of servers; nil discards them.
 	Logger *slog.Logger
 
@@ -106,7 +106,7 @@ type Cache struct {
 	memory lru
 	// why holds the reasons of files that could not be fetched, by origin,
 	// while their records are being written.
-	why map[string]string
+	reasons map[string]string
 }
 
 // Cached returns the rules for a URL, from memory or from Hosts, or false if
@@ -121,28 +121,28 @@ func (c *Cache) Cached(ctx context.Context, url string) (*Rules, bool, error) {
 	c.mu.Lock()
 	e, ok := c.memory.get(origin)
 	c.mu.Unlock()
-	if ok && fresh(e.fetched, e.expires, now) {
+	if ok && valid(e.fetched, e.expires, now) {
 		return e.rules, true, nil
 	}
 	if c.Hosts == nil {
 		return nil, false, errNoHosts
 	}
-	rec, err := c.known(ctx, origin)
-	if err != nil || !fresh(rec.Fetched, rec.Expires, now) {
+	rec, err := c.stored(ctx, origin)
+	if err != nil || !valid(rec.Fetched, rec.Expires, now) {
 		return nil, false, err
 	}
-	r := c.rules(rec)
-	c.keep(rec, r, "")
+	r := c.rulesOf(rec)
+	c.rememberRecord(rec, r, "")
 	return r, true, nil
 }
 
-// known returns what Hosts has about an origin, which may be nothing.
-func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error) {
+// stored returns what Hosts has about an origin, which may be nothing.
+func (c *Cache) stored(ctx context.Context, origin string) (hostdb.Robots, error) {
 	host, err := c.Hosts.Get(ctx, hostdb.ByHost.Key(origin))
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 		return hostdb.Robots{}, fmt.Errorf("robots: look up %s: %w", origin, err)
 	}
-	if i, ok := find(host.Robots, origin); ok {
+	if i, ok := findOrigin(host.Robots, origin); ok {
 		return host.Robots[i], nil
 	}
 	return hostdb.Robots{Origin: origin}, nil
@@ -153,10 +153,10 @@ func (c *Cache) known(ctx context.Context, origin string) (hostdb.Robots, error)
 // request. An error comes from the store, from ctx, or from a Protocol that
 // could not make the visit; nothing that a server does is an error.
 func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
-	a := c.Ask(url)
+	a := c.BeginFetch(url)
 	for a.Next() != "" {
-		if a.From() != "" && c.Hop != nil {
-			to, err := c.Hop(ctx, a.From(), a.Next())
+		if a.From() != "" && c.OnRedirect != nil {
+			to, err := c.OnRedirect(ctx, a.From(), a.Next())
 			switch {
 			case ctx.Err() != nil:
 				return nil, ctx.Err()
@@ -166,7 +166,7 @@ func (c *Cache) Fetch(ctx context.Context, url string) (*Rules, error) {
 			}
 			a.SetNext(to)
 		}
-		if known, err := a.Cached(ctx); known || err != nil {
+		if known, err := a.UseCached(ctx); known || err != nil {
 			if err != nil {
 				return nil, err
 			}
@@ -199,7 +199,7 @@ func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
 
 // keep remembers the rules of a record, which are new, and the reason if the
 // file could not be fetched.
-func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
+func (c *Cache) rememberRecord(rec hostdb.Robots, r *Rules, reason string) {
 	if r.Unavailable {
 		if reason == "" { // of a record, which has none
 			reason = c.reason(rec)
@@ -218,7 +218,7 @@ func (c *Cache) keep(rec hostdb.Robots, r *Rules, reason string) {
 func (c *Cache) reason(rec hostdb.Robots) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if why, ok := c.why[rec.Origin]; ok {
+	if why, ok := c.reasons[rec.Origin]; ok {
 		return why
 	}
 	if e, ok := c.memory.get(rec.Origin); ok && e.fetched.Equal(rec.Fetched) {
@@ -227,22 +227,22 @@ func (c *Cache) reason(rec hostdb.Robots) string {
 	return ""
 }
 
-// writes records a reason until the function it returns is called: once a
+// publishReason records a reason until the function it returns is called: once a
 // record is in Hosts others may read it, and they need the reason too.
-func (c *Cache) writes(origin, reason string) (written func()) {
+func (c *Cache) publishReason(origin, reason string) (written func()) {
 	if reason == "" {
 		return func() {}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.why == nil {
-		c.why = map[string]string{}
+	if c.reasons == nil {
+		c.reasons = map[string]string{}
 	}
-	c.why[origin] = reason
+	c.reasons[origin] = reason
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.why, origin)
+		delete(c.reasons, origin)
 	}
 }
 
@@ -257,7 +257,7 @@ func (c *Cache) remember(e entry) {
 }
 
 // rules interprets a record: see [Cache].
-func (c *Cache) rules(rec hostdb.Robots) *Rules {
+func (c *Cache) rulesOf(rec hostdb.Robots) *Rules {
 	switch {
 	case len(rec.Body) > 0:
 		products := append([]string{c.Product}, c.Aliases...)
@@ -267,7 +267,7 @@ func (c *Cache) rules(rec hostdb.Robots) *Rules {
 		return parse(rec.Body, products, c.maxBytes())
 	case !rec.FailingSince.IsZero() && rec.Fetched.Sub(rec.FailingSince) < maxFailing:
 		return Unavailable()
-	case c.denied(rec.Status):
+	case c.deniesAll(rec.Status):
 		return DenyAll()
 	}
 	return AllowAll()
@@ -278,34 +278,34 @@ func (c *Cache) rules(rec hostdb.Robots) *Rules {
 func (c *Cache) crawlDelay(recs []hostdb.Robots, but string, now time.Time) time.Duration {
 	var d time.Duration
 	for _, rec := range recs {
-		if rec.Origin == but || !fresh(rec.Fetched, rec.Expires, now) {
+		if rec.Origin == but || !valid(rec.Fetched, rec.Expires, now) {
 			continue
 		}
 		c.mu.Lock()
 		e, ok := c.memory.get(rec.Origin)
 		c.mu.Unlock()
 		if !ok || !e.fetched.Equal(rec.Fetched) {
-			e.rules = c.rules(rec)
+			e.rules = c.rulesOf(rec)
 		}
 		d = max(d, e.rules.CrawlDelay)
 	}
 	return d
 }
 
-// fresh reports whether an answer need not be renewed. If the clock went back,
+// valid reports whether an answer need not be renewed. If the clock went back,
 // it must be.
-func fresh(fetched, expires, now time.Time) bool {
+func valid(fetched, expires, now time.Time) bool {
 	return !fetched.After(now) && now.Before(expires)
 }
 
-func find(recs []hostdb.Robots, origin string) (int, bool) {
+func findOrigin(recs []hostdb.Robots, origin string) (int, bool) {
 	return slices.BinarySearchFunc(recs, origin, func(r hostdb.Robots, o string) int { return strings.Compare(r.Origin, o) })
 }
 
 // upsert returns a copy of the records that includes rec, in order, without
 // those fetched longest ago if there are too many or they are too large.
 func (c *Cache) upsert(recs []hostdb.Robots, rec hostdb.Robots) []hostdb.Robots {
-	i, ok := find(recs, rec.Origin)
+	i, ok := findOrigin(recs, rec.Origin)
 	if recs = slices.Clone(recs); ok {
 		recs[i] = rec
 	} else {

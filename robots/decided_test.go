@@ -96,7 +96,7 @@ func quoted(s string) (all []string, err error) {
 	return all, nil
 }
 
-func TestDecided(t *testing.T) {
+func TestDocumentedDecisions(t *testing.T) {
 	asked := 0
 	for _, d := range decisions(t) {
 		r := robots.Parse(d.file, d.agent)

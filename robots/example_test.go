@@ -104,23 +104,23 @@ func (movedWeb) Fetch(_ context.Context, r protocol.Request) (protocol.Response,
 }
 
 // If you give each server its turn, make the steps yourself.
-func ExampleCache_Ask() {
+func ExampleCache_BeginFetch() {
 	c := &robots.Cache{Protocol: movedWeb{}, Hosts: new(memstore.Hosts), Product: "recrawl"}
-	asking := c.Ask("https://example.com/private/diary")
-	for asking.Next() != "" {
-		fmt.Println("the turn of", asking.Next())
-		if asking.NextElsewhere() && !asking.NextIsFile() {
-			asking.GiveUp("that is far enough")
+	f := c.BeginFetch("https://example.com/private/diary")
+	for f.Next() != "" {
+		fmt.Println("request", f.Next())
+		if f.NextElsewhere() && !f.NextIsFile() {
+			f.GiveUp("that is far enough")
 			break
 		}
-		if err := asking.Step(context.Background()); err != nil {
+		if err := f.Step(context.Background()); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
-	fmt.Println(asking.Rules().Allowed("/private/diary"))
+	fmt.Println(f.Rules().Allowed("/private/diary"))
 	// Output:
-	// the turn of https://example.com/robots.txt
-	// the turn of https://www.example.com/robots.txt
+	// request https://example.com/robots.txt
+	// request https://www.example.com/robots.txt
 	// false
 }

@@ -37,7 +37,7 @@ func verdict(t *testing.T, want byte, files ...string) {
 
 // TestHardLines: how much of a line may be wrong. Where RFC 9309 says nothing, both Google's
 // parser and crawler-commons give these answers, unless a comment says which one decides.
-func TestHardLines(t *testing.T) {
+func TestUnusualLines(t *testing.T) {
 	group := func(lines ...string) []string {
 		for i, l := range lines {
 			lines[i] = "User-agent: bot\n" + l + "\n"
@@ -93,7 +93,7 @@ func TestHardLines(t *testing.T) {
 
 // TestHardGroups: which lines belong together. Google's parser and
 // crawler-commons agree on each.
-func TestHardGroups(t *testing.T) {
+func TestUnusualGroups(t *testing.T) {
 	verdict(t, 'D',
 		"User-agent: bot\n\n\nDisallow: /a\n",
 		"User-agent: bot\nDisallow: /b\n\nDisallow: /a\n",
@@ -130,7 +130,7 @@ func TestHardGroups(t *testing.T) {
 }
 
 // TestHardBytes: what else calls itself robots.txt.
-func TestHardBytes(t *testing.T) {
+func TestUnusualBytes(t *testing.T) {
 	const file = "User-agent: bot\nDisallow: /a\n"
 	verdict(t, 'D',
 		strings.ReplaceAll(file, "\n", "\r"),
@@ -176,7 +176,7 @@ func TestHardBytes(t *testing.T) {
 }
 
 // TestHardPaths: one or two rules and a URL.
-func TestHardPaths(t *testing.T) {
+func TestUnusualPaths(t *testing.T) {
 	for _, tt := range []struct {
 		rules, url string
 		want       bool
@@ -233,7 +233,7 @@ func TestHardPaths(t *testing.T) {
 }
 
 // Sitemap lines are of all crawlers, and may stand anywhere.
-func TestHardSitemaps(t *testing.T) {
+func TestUnusualSitemaps(t *testing.T) {
 	for line, want := range map[string]string{
 		"Sitemap: http://h/s.xml": "[http://h/s.xml]", "sitemap:http://h/s.xml": "[http://h/s.xml]", "SITEMAP : http://h/s.xml": "[http://h/s.xml]", "Site-map: http://h/s.xml": "[http://h/s.xml]",
 		"Sitemap http://h/s.xml": "[http://h/s.xml]", "sitemap\thttps://h/s.xml": "[https://h/s.xml]", "Sitemap http://h/s.xml # all": "[http://h/s.xml]", "Sitemap /s.xml": "[/s.xml]",
@@ -250,7 +250,7 @@ func TestHardSitemaps(t *testing.T) {
 }
 
 // TestTemotoOnHardFiles: the adapter takes any bytes too.
-func TestTemotoOnHardFiles(t *testing.T) {
+func TestTemotoOnUnusualFiles(t *testing.T) {
 	for _, file := range []string{"", "\x00", "\xFF\xFE", "User-agent", "User-agent:\nDisallow: /*$*\n", "User-agent: *\nDisallow: /%zz[(\\\n"} {
 		if !temotorobots.Parse([]byte(file), "bot").Allowed("/robots.txt") {
 			t.Errorf("%q forbids /robots.txt", file)

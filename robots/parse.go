@@ -33,7 +33,7 @@ func Parse(body []byte, products ...string) *Rules { return parse(body, products
 // parse reads as much of a file as the limit allows.
 func parse(body []byte, products []string, limit int) *Rules {
 	p := parser{products: directives.Products(products)}
-	body = text(body, limit)
+	body = decodeText(body, limit)
 	p.html = isHTML(body)
 	for len(body) > 0 {
 		i := bytes.IndexAny(body, "\r\n")
@@ -52,43 +52,43 @@ func parse(body []byte, products []string, limit int) *Rules {
 
 // Two groups matter: that of the products and that for everybody.
 const (
-	mine = iota
-	everybody
+	ownGroup = iota
+	anyGroup
 )
 
 type parser struct {
-	products []string
-	html     bool
-	at       int32 // the line that is read, from 1
+	products   []string
+	html       bool
+	lineNumber int32 // the line that is read, from 1
 
 	// named says whether the current group is mine or everybody's, and delays
 	// the same for Crawl-delay. They differ because Crawl-delay is no rule: a
 	// User-agent line after it continues the group (RFC 9309 section 2.2.4),
 	// yet the delay does not apply to those named after it.
-	named, delays          [2]bool
-	inGroup, inRules, slow bool
+	named, delays                [2]bool
+	inGroup, inRules, afterDelay bool
 
-	found bool // a group named a product
-	rules [2][]rule
-	delay [2]time.Duration
-	given [2]bool
+	found    bool // a group named a product
+	rules    [2][]rule
+	delay    [2]time.Duration
+	hasDelay [2]bool
 
 	sitemaps []string
 	seen     map[string]bool
 }
 
 func (p *parser) line(b []byte) {
-	p.at++
+	p.lineNumber++
 	s := string(b[:min(len(b), maxLine)])
 	s, _, _ = strings.Cut(s, "#")
 	if p.html {
 		s = stripTags(s)
 	}
-	key, value, ok := split(s)
+	key, value, ok := splitField(s)
 	if !ok {
 		return
 	}
-	switch field(key) {
+	switch fieldOf(key) {
 	case fieldUserAgent:
 		p.userAgent(value)
 	case fieldAllow:
@@ -96,11 +96,11 @@ func (p *parser) line(b []byte) {
 	case fieldDisallow:
 		p.rule(value, false)
 	case fieldCrawlDelay:
-		p.slow = true
+		p.afterDelay = true
 		if d, ok := parseDelay(value); ok {
 			for i, on := range p.delays {
 				if on {
-					p.delay[i], p.given[i] = max(p.delay[i], d), true
+					p.delay[i], p.hasDelay[i] = max(p.delay[i], d), true
 				}
 			}
 		}
@@ -121,19 +121,19 @@ func (p *parser) line(b []byte) {
 func (p *parser) userAgent(value string) {
 	if p.inRules {
 		p.named, p.inRules = [2]bool{}, false
-		p.slow = true
+		p.afterDelay = true
 	}
-	if p.slow {
-		p.delays, p.slow = [2]bool{}, false
+	if p.afterDelay {
+		p.delays, p.afterDelay = [2]bool{}, false
 	}
 	p.inGroup = true
 	for v := range strings.SplitSeq(value, ",") {
 		v = trim(v)
 		switch {
 		case v == "*" || len(v) > 1 && v[0] == '*' && strings.IndexByte(space, v[1]) >= 0:
-			p.named[everybody], p.delays[everybody] = true, true
+			p.named[anyGroup], p.delays[anyGroup] = true, true
 		case directives.Names(v, p.products):
-			p.named[mine], p.delays[mine] = true, true
+			p.named[ownGroup], p.delays[ownGroup] = true, true
 			p.found = true
 		}
 	}
@@ -148,7 +148,7 @@ func (p *parser) rule(value string, allow bool) {
 		return
 	}
 	r := newRule(value, allow)
-	r.line = p.at
+	r.line = p.lineNumber
 	for i, on := range p.named {
 		if on {
 			p.rules[i] = append(p.rules[i], r)
@@ -166,13 +166,13 @@ func (p *parser) rule(value string, allow bool) {
 }
 
 func (p *parser) finish() *Rules {
-	g := everybody
+	g := anyGroup
 	if p.found {
-		g = mine
+		g = ownGroup
 	}
 	r := &Rules{
 		CrawlDelay:    p.delay[g],
-		HasCrawlDelay: p.given[g],
+		HasCrawlDelay: p.hasDelay[g],
 		Sitemaps:      p.sitemaps,
 	}
 	r.rules, r.size = newRuleSet(p.rules[g])
@@ -183,7 +183,7 @@ func (p *parser) finish() *Rules {
 }
 
 // whole cuts a file that is longer than the limit at the end of a line.
-func whole(b []byte, limit int) (kept []byte, cut bool) {
+func cutAtLimit(b []byte, limit int) (kept []byte, cut bool) {
 	if len(b) <= limit {
 		return b, false
 	}
@@ -193,11 +193,11 @@ func whole(b []byte, limit int) (kept []byte, cut bool) {
 	if endsLine(b, limit) {
 		return b[:limit], true
 	}
-	return ended(b[:limit]), true
+	return completeLines(b[:limit]), true
 }
 
-// ended returns the lines of a file that have an end.
-func ended(b []byte) []byte {
+// completeLines returns the lines of a file that have an end.
+func completeLines(b []byte) []byte {
 	if !isUTF16(b) {
 		return b[:bytes.LastIndexAny(b, "\r\n")+1]
 	}
@@ -229,11 +229,11 @@ func isUTF16(b []byte) bool {
 	return len(b) >= 2 && (b[0] == 0xFE && b[1] == 0xFF || b[0] == 0xFF && b[1] == 0xFE)
 }
 
-// text returns the part of a file that is read, converted from UTF-16 if
+// decodeText returns the part of a file that is read, converted from UTF-16 if
 // necessary, without a byte order mark, or what is left of one, and without NUL
 // bytes.
-func text(b []byte, limit int) []byte {
-	b, _ = whole(b, limit)
+func decodeText(b []byte, limit int) []byte {
+	b, _ = cutAtLimit(b, limit)
 	if isUTF16(b) {
 		return fromUTF16(b[2:], int(b[0])&1)
 	}
@@ -290,7 +290,7 @@ func stripTags(s string) string {
 
 // split splits a line. If the colon was forgotten, white space replaces it,
 // provided there are just two words. The colon of a URL is then the first one.
-func split(s string) (key, value string, ok bool) {
+func splitField(s string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(s, ":")
 	if last := strings.LastIndexAny(key, space) + 1; !ok || last > 0 && strings.HasPrefix(value, "//") &&
 		(strings.EqualFold(key[last:], "http") || strings.EqualFold(key[last:], "https")) {
@@ -343,9 +343,9 @@ var fields = []struct {
 	{"site-map", fieldSitemap},
 }
 
-// field returns what a line is about. As for Google, the name need only begin
+// fieldOf returns what a line is about. As for Google, the name need only begin
 // with a known one: "Disallowed" counts too.
-func field(key string) fieldName {
+func fieldOf(key string) fieldName {
 	for _, f := range fields {
 		if len(key) >= len(f.name) && strings.EqualFold(key[:len(f.name)], f.name) {
 			return f.field

@@ -127,7 +127,7 @@ func TestAllowed(t *testing.T) {
 }
 
 // TestForgiving: each file forbids /x to "bot", and nothing else.
-func TestForgiving(t *testing.T) {
+func TestMisspeltFilesAreRead(t *testing.T) {
 	utf16of := func(s string, little bool) string {
 		var b strings.Builder
 		for _, u := range utf16.Encode([]rune(s)) {
@@ -316,7 +316,7 @@ func TestSizeLimit(t *testing.T) {
 	}
 }
 
-func TestSpecial(t *testing.T) {
+func TestRulesThatAreNotParsed(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		rules       *robots.Rules

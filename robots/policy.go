@@ -24,10 +24,10 @@ type Policy struct {
 	// Deny403 makes a 403 for robots.txt forbid everything, where RFC 9309 section
 	// 2.3.1.3 treats it as a missing file. (Nutch: http.robots.403.allow=false.)
 	Deny403 bool
-	// MaxHops is how many redirects of a robots.txt are followed; zero means 5,
+	// MaxRedirects is how many redirects of a robots.txt are followed; zero means 5,
 	// the least that RFC 9309 section 2.3.1.2 demands, negative none. (Nutch:
 	// http.robots.redirect.max.)
-	MaxHops int
+	MaxRedirects int
 }
 
 // exempt reports whether the robots.txt of an origin is ignored.
@@ -44,5 +44,5 @@ func (p *Policy) exempt(origin string) bool {
 	return false
 }
 
-// denied reports whether a missing file forbids everything.
-func (p *Policy) denied(status int) bool { return p.Deny403 && status == http.StatusForbidden }
+// deniesAll reports whether a missing file forbids everything.
+func (p *Policy) deniesAll(status int) bool { return p.Deny403 && status == http.StatusForbidden }

@@ -65,8 +65,8 @@ func (b *builder) robots(o *Options) {
 	for _, host := range b.list("http.robot.rules.allowlist") {
 		p.Exempt = append(p.Exempt, strings.ToLower(host))
 	}
-	if p.MaxHops = b.int("http.robots.redirect.max"); p.MaxHops <= 0 {
-		p.MaxHops = -1
+	if p.MaxRedirects = b.int("http.robots.redirect.max"); p.MaxRedirects <= 0 {
+		p.MaxRedirects = -1
 	}
 	p.Deny403 = !b.bool("http.robots.403.allow")
 }

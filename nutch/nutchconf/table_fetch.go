@@ -20,7 +20,7 @@ var fetchProperties = [...]group{
 		{Name: "http.robots.503.defer.visits", Default: "true", Only: "true", Note: "a robots.txt that the server fails to send may forbid everything (RFC 9309, section 2.3.1.4), so false is not supported"},
 		{Name: "http.robots.503.defer.visits.delay", Default: "300000", Support: Honoured, Field: "fetch.Options.Politeness.RobotsWait", Note: "but not before robots.Cache and the Retry-After of the server allow it"},
 		{Name: "http.robots.503.defer.visits.retries", Default: "3", Support: Honoured, Field: "fetch.Options.Politeness.RobotsRetries", Note: "then the pages of the host are postponed to another round, which the segment notes"},
-		{Name: "http.robots.redirect.max", Default: "5", Support: Honoured, Field: "robots.Policy.MaxHops", Note: "each hop obeys the rules of the crawl and takes the turn of its host"},
+		{Name: "http.robots.redirect.max", Default: "5", Support: Honoured, Field: "robots.Policy.MaxRedirects", Note: "each hop obeys the rules of the crawl and takes a grant of its host"},
 		{Name: "fetcher.store.robotstxt", Default: "false", Only: "false", Note: "hostdb keeps the robots.txt of each host; segments do not"},
 	}},
 	{"HTTP", []Property{
@@ -50,7 +50,7 @@ var fetchProperties = [...]group{
 		{Name: "http.connection.pool.okhttp", Note: "httpproto.Options.Limits.MaxIdle and IdleTimeout"},
 		{Name: "http.filter.ipaddress.include", Support: Honoured, Field: "httpproto.Options.Guard.Only", Flag: "-allow-private", Note: "checked before a connection is made; private addresses in it also need the flag"},
 		{Name: "http.filter.ipaddress.exclude", Support: Honoured, Field: "httpproto.Options.Guard.Deny", Flag: "-allow-private", Note: "checked before a connection is made; private addresses are always excluded, unless the flag is given"},
-		{Name: "http.redirect.max", Default: "0", Code: "3", Support: Honoured, Field: "fetch.Options.Following.MaxRedirects", Flag: "-redirects", Note: "each hop obeys the rules for links and robots.txt and takes the turn of its host, after the list; no page is visited twice; a redirect that is followed is also a link"},
+		{Name: "http.redirect.max", Default: "0", Code: "3", Support: Honoured, Field: "fetch.Options.Following.MaxRedirects", Flag: "-redirects", Note: "each hop obeys the rules for links and robots.txt and takes a grant of its host, after the list; no page is visited twice; a redirect that is followed is also a link"},
 		{Name: "http.redirect.max.exceeded.skip", Default: "false", Support: Honoured, Field: "fetch.Options.Following.SkipExceeded"},
 		{Name: "http.log.exceptions.suppress.stack", Default: "java.net.UnknownHostException,java.net.NoRouteToHostException", Note: "nothing logs stacks"},
 		{Name: "store.ip.address", Default: "false", Only: "false", Note: "protocol.Response.Addr has the address; segments do not keep it"},

@@ -12,11 +12,11 @@ import (
 	"github.com/recrawl/recrawl/robots"
 )
 
-// steps takes all steps of an asking and returns the URLs it asked for.
-func steps(t *testing.T, a *robots.Asking) (asked []string) {
+// steps makes all requests of a fetch and returns the URLs it asked for.
+func steps(t *testing.T, a *robots.Fetch) (asked []string) {
 	t.Helper()
 	for a.Next() != "" {
-		if known, err := a.Cached(t.Context()); err != nil {
+		if known, err := a.UseCached(t.Context()); err != nil {
 			t.Fatal(err)
 		} else if known {
 			break
@@ -32,14 +32,14 @@ func steps(t *testing.T, a *robots.Asking) (asked []string) {
 	return asked
 }
 
-func TestAskingGoesStepByStep(t *testing.T) {
+func TestFetchMakesOneRequestAStep(t *testing.T) {
 	s := &site{}
 	s.set("http://a.test/robots.txt", redirect("/moved"))
 	s.set("http://a.test/moved", redirect("http://b.test/robots.txt"))
 	s.set("http://b.test/robots.txt", redirect("http://b.test/real.txt#x"))
 	s.set("http://b.test/real.txt", status(200, "User-agent: *\nDisallow: /no"))
 	c := &robots.Cache{Protocol: s, Hosts: &hosts{}}
-	a := c.Ask("http://a.test/page")
+	a := c.BeginFetch("http://a.test/page")
 	type place struct {
 		from, next      string
 		elsewhere, file bool
@@ -71,13 +71,13 @@ func TestAskingGoesStepByStep(t *testing.T) {
 	if _, known, _ := c.Cached(t.Context(), "http://b.test/no"); known {
 		t.Error("b.test is known")
 	}
-	if r := c.Ask("ftp://a.test/").Rules(); r == nil || !r.Allowed("/") {
+	if r := c.BeginFetch("ftp://a.test/").Rules(); r == nil || !r.Allowed("/") {
 		t.Error("there is nothing to ask, and still no rules")
 	}
 }
 
 // RetryAfter is about the last step, whatever its result.
-func TestAskingTellsOfPatience(t *testing.T) {
+func TestFetchReportsRetryAfter(t *testing.T) {
 	s := &site{}
 	patient := func(r protocol.Response, wait time.Duration) protocol.Response {
 		r.Outcome.RetryAfter = wait
@@ -86,7 +86,7 @@ func TestAskingTellsOfPatience(t *testing.T) {
 	s.set("http://a.test/robots.txt", patient(redirect("http://b.test/robots.txt"), time.Minute))
 	s.set("http://b.test/robots.txt", patient(redirect("http://c.test/robots.txt"), -time.Minute))
 	s.set("http://c.test/robots.txt", patient(status(503), 2*time.Hour))
-	a := (&robots.Cache{Protocol: s, Hosts: &hosts{}}).Ask("http://a.test/")
+	a := (&robots.Cache{Protocol: s, Hosts: &hosts{}}).BeginFetch("http://a.test/")
 	for i, want := range []time.Duration{0, time.Minute, 0, 2 * time.Hour} {
 		if got := a.RetryAfter(); got != want {
 			t.Errorf("after %d steps: %v, want %v", i, got, want)
@@ -98,7 +98,7 @@ func TestAskingTellsOfPatience(t *testing.T) {
 }
 
 // The robots.txt of one origin that another leads to is asked for once.
-func TestAskingKnowsTheAnswerOfAnother(t *testing.T) {
+func TestFetchUsesTheCachedFileOfAnotherOrigin(t *testing.T) {
 	now := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name         string
@@ -120,14 +120,14 @@ func TestAskingKnowsTheAnswerOfAnother(t *testing.T) {
 				s.set(o+"/robots.txt", redirect("http://b.test/robots.txt"))
 			}
 			cache := &robots.Cache{Protocol: s, Hosts: &hosts{}, Now: func() time.Time { return at }}
-			if n := len(steps(t, cache.Ask("http://a.test/"))); n != 2 {
+			if n := len(steps(t, cache.BeginFetch("http://a.test/"))); n != 2 {
 				t.Errorf("%d requests for the first", n)
 			}
 			if r, known, _ := cache.Cached(t.Context(), "http://b.test/"); !known || r.Allowed("/") != c.allowed {
 				t.Errorf("of the second it is known %v", known)
 			}
 			at = now.Add(c.after)
-			a := cache.Ask("http://c.test/")
+			a := cache.BeginFetch("http://c.test/")
 			if n := len(steps(t, a)); n != 1 || a.Rules().Allowed("/") != c.allowed || a.Rules().Unavailable != c.unavailable {
 				t.Errorf("%d requests for the third, %+v", n, a.Rules())
 			}
@@ -143,7 +143,7 @@ func TestAskingKnowsTheAnswerOfAnother(t *testing.T) {
 	}
 }
 
-func TestAskingEndsInLoopsAndAtTheLimit(t *testing.T) {
+func TestFetchEndsAtLoopsAndAtMaxRedirects(t *testing.T) {
 	s := &site{}
 	s.set("http://self.test/robots.txt", redirect("/robots.txt"))
 	s.set("http://a.test/robots.txt", redirect("http://b.test/robots.txt"))
@@ -160,8 +160,8 @@ func TestAskingEndsInLoopsAndAtTheLimit(t *testing.T) {
 		{"http://self.test/", 0, 1}, {"http://a.test/", 0, 2}, {"http://grow.test/", 0, 6},
 		{"http://grow.test/", 2, 3}, {"http://grow.test/", -1, 1},
 	} {
-		cache := &robots.Cache{Protocol: s, Hosts: &hosts{}, Policy: robots.Policy{MaxHops: c.max}}
-		a := cache.Ask(c.url)
+		cache := &robots.Cache{Protocol: s, Hosts: &hosts{}, Policy: robots.Policy{MaxRedirects: c.max}}
+		a := cache.BeginFetch(c.url)
 		if n := len(steps(t, a)); n != c.asks || !a.Rules().Allowed("/") {
 			t.Errorf("%s, at most %d: %d requests, want %d; %+v", c.url, c.max, n, c.asks, a.Rules())
 		}
@@ -174,7 +174,7 @@ func TestGiveUp(t *testing.T) {
 	s := &site{}
 	s.set("http://a.test/robots.txt", redirect("http://b.test/robots.txt"))
 	c := &robots.Cache{Protocol: s, Hosts: h, Now: func() time.Time { return at }}
-	a := c.Ask("http://a.test/")
+	a := c.BeginFetch("http://a.test/")
 	if err := a.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -194,14 +194,14 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-func TestHop(t *testing.T) {
+func TestOnRedirect(t *testing.T) {
 	s := &site{}
 	s.set("http://a.test/robots.txt", redirect("http://b.test/Moved"))
 	s.set("http://b.test/moved", status(200, "User-agent: *\nDisallow: /no"))
 	var seen []string
 	no := errors.New("not there")
 	c := &robots.Cache{Protocol: s, Hosts: &hosts{}}
-	c.Hop = func(_ context.Context, from, to string) (string, error) {
+	c.OnRedirect = func(_ context.Context, from, to string) (string, error) {
 		seen = append(seen, from+" "+to)
 		return strings.ToLower(to), nil
 	}
@@ -210,13 +210,13 @@ func TestHop(t *testing.T) {
 		t.Errorf("%v, %v, %q", r, err, seen)
 	}
 	c = &robots.Cache{Protocol: s, Hosts: &hosts{}}
-	c.Hop = func(context.Context, string, string) (string, error) { return "", no }
+	c.OnRedirect = func(context.Context, string, string) (string, error) { return "", no }
 	before := s.count()
 	if r, err := c.Fetch(t.Context(), "http://a.test/"); err != nil || !r.Unavailable || r.Reason != no.Error() || s.count() != before+1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c.Hop = func(context.Context, string, string) (string, error) { cancel(); return "", no }
+	c.OnRedirect = func(context.Context, string, string) (string, error) { cancel(); return "", no }
 	if _, err := c.Fetch(ctx, "http://a.test/"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -230,7 +230,7 @@ func TestOriginsThatAreNotASCII(t *testing.T) {
 		"HTTP://WWW.Example.com:80/x": "http://www.example.com/robots.txt",
 		"http://İstanbul.example/x":   "http://İstanbul.example/robots.txt",
 	} {
-		if got := c.Ask(url).Next(); got != want {
+		if got := c.BeginFetch(url).Next(); got != want {
 			t.Errorf("%s: %s is asked for, want %s", url, got, want)
 		}
 	}
