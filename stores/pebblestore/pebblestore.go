@@ -425,11 +425,11 @@ func (d *DB) release() error {
 	if d.segments != nil {
 		errs = append(errs, d.segments.Close())
 	}
-	if d.fsCloser != nil {
-		errs = append(errs, d.fsCloser.Close())
-	}
 	if d.lock != nil && !d.readOnly && d.fence != nil && d.fence.failure() == nil {
 		errs = append(errs, d.under.RemoveAll(RunDir(d.dir)))
+	}
+	if d.fsCloser != nil {
+		errs = append(errs, d.fsCloser.Close())
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())
