@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/htmlparse"
@@ -417,7 +418,7 @@ func p14() row {
 		more:  2,
 		sites: slices.Concat(s3().sites, c3().sites, c4().sites, w2().sites),
 		edit: func(c *crawl) {
-			c.opts.Fetch.Threads = []int{1, 3, 16}[len(dumps)%3]
+			c.opts.Fetch.Threads = testlevel.Pick([]int{1, 16}, []int{1, 3, 16})[len(dumps)%testlevel.Pick(2, 3)]
 			c.opts.Now = func() time.Time { return now }
 		},
 	}

@@ -1,7 +1,7 @@
 // Package hostile has no code of its own: its tests are a web of hostile or badly
 // broken servers, which they crawl with the whole stack beside an honest site.
 //
-// A row is one kind of trouble, named as in ROBUSTNESS.md, with a server for each
+// A row is one kind of trouble, named as in docs/robustness.md, with a server for each
 // input and a figure that must hold. All rows share six budgets:
 //
 //	B1  memory stays under 96 MiB plus two bodies for each worker
@@ -12,7 +12,7 @@
 //	B5  everything stored reads back and is consistent
 //	B6  each URL has a record, and an outcome that says what happened
 //
-// ROBUSTNESS.md is written by
+// docs/robustness.md is written by
 //
 //	go test ./internal/hostile -run TestRobustness -update
 //
