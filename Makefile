@@ -1,4 +1,4 @@
-# What there is to say: make check, test, race, fuzz, cover, bench, demo, release V=v0.1.0.
+# Targets: make check, test, race, fuzz, cover, bench, demo, release V=v0.1.0.
 .PHONY: check test race fuzz cover bench demo release
 FUZZTIME ?= 10s
 
