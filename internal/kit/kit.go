@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -71,7 +73,7 @@ func (k Kit[C]) Check(ctx context.Context) error {
 func (k Kit[C]) run(ctx context.Context, r Rule[C]) (err error) {
 	c := &Check{Ctx: ctx}
 	defer func() {
-		for i := len(c.cleanups) - 1; i >= 0 && !c.abandoned; i-- {
+		for i := len(c.cleanups) - 1; i >= 0 && !c.abandoned.Load(); i-- {
 			if e := c.cleanups[i](); e != nil && err == nil {
 				err = e
 			}
@@ -105,10 +107,11 @@ func shortenWords(s string) string {
 type Check struct {
 	Ctx      context.Context
 	Prefix   string        // of failure messages
+	Suffix   func() string // of failure messages, if not nil
 	Patience time.Duration // of Within; zero means 30 seconds
 
 	cleanups  []func() error
-	abandoned bool
+	abandoned atomic.Bool // cleanups might wait for ever
 }
 
 // ended is the panic that ends a rule.
@@ -128,14 +131,21 @@ func (c *Check) Recover(err *error) {
 	case ended:
 		*err = p.err
 	default:
-		c.abandoned = true
-		*err = fmt.Errorf("%spanic: %v\n%s", c.Prefix, p, debug.Stack())
+		c.abandoned.Store(true)
+		*err = fmt.Errorf("%spanic: %v%s\n%s", c.Prefix, p, c.suffix(), debug.Stack())
 	}
 }
 
 // Failf ends the rule as broken.
 func (c *Check) Failf(format string, args ...any) {
-	panic(ended{fmt.Errorf(c.Prefix+format, args...)})
+	panic(ended{fmt.Errorf("%s%w%s", c.Prefix, fmt.Errorf(format, args...), c.suffix())})
+}
+
+func (c *Check) suffix() string {
+	if c.Suffix == nil {
+		return ""
+	}
+	return c.Suffix()
 }
 
 // Need ends the rule as one that cannot be checked, unless there is what it needs.
@@ -170,6 +180,25 @@ func quoted(err error) string {
 // that is not broken otherwise.
 func (c *Check) Cleanup(f func() error) { c.cleanups = append(c.cleanups, f) }
 
+// Together runs f in n goroutines at once, which are numbered from 0. If the rule fails in
+// one of them, it is broken once all have ended.
+func (c *Check) Together(n int, f func(worker int)) {
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for w := range n {
+		group.Go(func() {
+			defer c.Recover(&errs[w])
+			f(w)
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			panic(ended{err})
+		}
+	}
+}
+
 // Within fails the rule if f does not return in time.
 func (c *Check) Within(what string, f func()) {
 	done := make(chan error, 1)
@@ -191,7 +220,7 @@ func (c *Check) Within(what string, f func()) {
 			panic(ended{err})
 		}
 	case <-timer.C:
-		c.abandoned = true // a cleanup might wait for the hanging call
-		c.Failf("%s did not return within %v; is a lock held while the caller runs?", what, patience)
+		c.abandoned.Store(true)
+		c.Failf("%s did not return within %v", what, patience)
 	}
 }

@@ -15,11 +15,12 @@ package parsetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 )
@@ -47,155 +48,95 @@ type Harness struct {
 	Patience time.Duration
 }
 
-// Error says which rule a parser broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a parser broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
-func Run(t *testing.T, h Harness) {
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			if why := r.skip(h); why != "" {
-				t.Skip(why)
-			}
-			if err := r.run(t.Context(), h); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(ctx context.Context, h Harness) error {
-	var errs []error
-	for _, r := range rules {
-		if r.skip(h) != "" {
-			continue
-		}
-		if err := r.run(ctx, h); err != nil {
-			errs = append(errs, &Error{Rule: r.name, Err: err})
-		}
-	}
-	return errors.Join(errs...)
-}
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
-// A rule is one sentence of the contract.
-type rule struct {
-	name    string
-	limited bool
-	check   func(*kit) error
-}
-
-func (r rule) skip(h Harness) string {
-	if r.limited && h.Limited == nil {
-		return "Harness.Limited is nil"
-	}
-	return ""
-}
-
-func (r rule) run(ctx context.Context, h Harness) error {
-	if h.New == nil {
-		return errors.New("Harness.New is nil")
-	}
-	if len(h.Documents) == 0 {
-		return errors.New("Harness.Documents is empty")
-	}
+func (h Harness) kit() kit.Kit[*check] {
 	if h.Size <= 0 {
 		h.Size = 64 << 10
 	}
-	if h.Patience <= 0 {
-		h.Patience = 30 * time.Second
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		if h.New == nil || len(h.Documents) == 0 {
+			c.Failf("Harness.New and Harness.Documents are required")
+		}
+		c.Patience = h.Patience
+		return &check{c, h}
+	}}
+}
+
+func rules() []kit.Rule[*check] {
+	return []kit.Rule[*check]{
+		{Name: "it reads its documents", Check: readsDocuments},
+		{Name: "it neither panics nor hangs", Check: ends},
+		{Name: "links are absolute", Check: absolute},
+		{Name: "links are distinct", Check: distinct},
+		{Name: "strings are UTF-8", Check: isUTF8},
+		{Name: "what it returns is bounded", Check: bounded},
+		{Name: "the limit on links holds", Check: limitHolds},
+		{Name: "the content is not changed", Check: notChanged},
+		{Name: "the body is not kept", Check: notKept},
+		{Name: "same content, same result", Check: deterministic},
+		{Name: "an error fails that page only", Check: independent},
+		{Name: "it can be used concurrently", Check: concurrent},
+		{Name: "a done context is noticed", Check: noticesDone},
+		{Name: "a context that ends meanwhile is noticed", Check: noticesEnd},
 	}
-	return r.check(&kit{ctx: ctx, h: h})
 }
 
-// kit is what a rule works with.
-type kit struct {
-	ctx context.Context
-	h   Harness
+// check is the run of one rule.
+type check struct {
+	*kit.Check
+	h Harness
 }
 
-// read calls the parser on a copy of the content. If the call panics or does not
-// end, the error is errBroken.
-func (k *kit) read(ctx context.Context, p parse.Parser, c page.Content) (page.Parsed, error) {
+// read calls the parser on a copy of the content.
+func (k *check) read(ctx context.Context, p parse.Parser, c page.Content) (page.Parsed, error) {
 	c.Body = append([]byte(nil), c.Body...)
 	return k.readInPlace(ctx, p, &c)
 }
 
-// errBroken distinguishes a parser that misbehaves from one that returns an
-// error.
-var errBroken = errors.New("broken")
-
-type answer struct {
-	parsed page.Parsed
-	err    error
+// readInPlace calls the parser. A call that panics or does not end breaks the rule.
+func (k *check) readInPlace(ctx context.Context, p parse.Parser, c *page.Content) (parsed page.Parsed, err error) {
+	k.Within("Parse", func() { parsed, err = p.Parse(ctx, c) })
+	return parsed, err
 }
 
-func (k *kit) readInPlace(ctx context.Context, p parse.Parser, c *page.Content) (page.Parsed, error) {
-	done := make(chan answer, 1)
-	go func() {
-		var a answer
-		defer func() {
-			if r := recover(); r != nil {
-				a.err = fmt.Errorf("%w: panic: %v", errBroken, r)
-			}
-			done <- a
-		}()
-		a.parsed, a.err = p.Parse(ctx, c)
-	}()
-	timer := time.NewTimer(k.h.Patience)
-	defer timer.Stop()
-	select {
-	case a := <-done:
-		return a.parsed, a.err
-	case <-timer.C:
-		return page.Parsed{}, fmt.Errorf("%w: no result within %v", errBroken, k.h.Patience)
-	}
-}
-
-// each calls f with every document and what a parser made of it.
-func (k *kit) each(f func(name string, c page.Content, got page.Parsed) error) error {
+// each calls f with every document that a parser accepts, and what it made of it.
+func (k *check) each(f func(c page.Content, got page.Parsed)) {
 	p := k.h.New()
-	for name, c := range k.all() {
-		got, err := k.read(k.ctx, p, c)
-		if errors.Is(err, errBroken) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if err != nil {
-			continue // the parser may refuse it
-		}
-		if err := f(name, c, got); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	for _, c := range k.all() {
+		if got, err := k.read(k.Ctx, p, c); err == nil {
+			f(c, got)
 		}
 	}
-	return nil
 }
 
-// all yields the documents of the harness and the hostile ones.
-func (k *kit) all() func(yield func(string, page.Content) bool) {
+// all yields the documents of the harness and the hostile ones, whose names begin the
+// messages about them.
+func (k *check) all() iter.Seq2[string, page.Content] {
 	return func(yield func(string, page.Content) bool) {
 		for i, c := range k.h.Documents {
-			if !yield(fmt.Sprintf("document %d", i), c) {
+			name := fmt.Sprintf("document %d", i)
+			if k.Prefix = name + ": "; !yield(name, c) {
 				return
 			}
 		}
 		for name, body := range Hostile(k.h.Size) {
-			if !yield(name, k.hostile(body)) {
+			if k.Prefix = name + ": "; !yield(name, k.hostile(body)) {
 				return
 			}
 		}
+		k.Prefix = ""
 	}
 }
 
-func (k *kit) hostile(body []byte) page.Content {
+func (k *check) hostile(body []byte) page.Content {
 	return page.Content{URL: k.h.Documents[0].URL, Type: k.h.Documents[0].Type, Body: body}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 )
@@ -97,14 +98,14 @@ func TestKitNeedsItsFields(t *testing.T) {
 	}
 }
 
-// TestMutants breaks the parser in one way each. The rule that is named has to
-// find it.
-func TestMutants(t *testing.T) {
+// TestRulesFindFaults runs over parsers with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	fresh := func(bug func(context.Context, *page.Content, *page.Parsed) error) func() parse.Parser {
 		return func() parse.Parser { return &lines{bug: bug} }
 	}
+	var all []kit.Mutant[Harness]
 	for _, m := range []struct {
 		name, rule string
 		parser     func() parse.Parser
@@ -250,23 +251,13 @@ func TestMutants(t *testing.T) {
 			})
 		}, nil},
 	} {
-		t.Run(m.name, func(t *testing.T) {
-			h := harness(m.parser)
-			if m.harness != nil {
-				m.harness(&h)
-			}
-			for _, r := range rules {
-				if r.name != m.rule {
-					continue
-				}
-				if err := r.run(t.Context(), h); err == nil {
-					t.Errorf("rule %q does not find it", m.rule)
-				}
-				return
-			}
-			t.Fatalf("no rule %q", m.rule)
-		})
+		h := harness(m.parser)
+		if m.harness != nil {
+			m.harness(&h)
+		}
+		all = append(all, kit.Mutant[Harness]{Fault: m.name, Rule: m.rule, Harness: h})
 	}
+	kit.Catch(t, Harness.kit, all, nil)
 }
 
 type parserFunc func(context.Context, *page.Content) (page.Parsed, error)

@@ -13,55 +13,35 @@ import (
 	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
 )
 
-var rules = []rule{
-	{name: "it reads its documents", check: readsDocuments},
-	{name: "it neither panics nor hangs", check: ends},
-	{name: "links are absolute", check: absolute},
-	{name: "links are distinct", check: distinct},
-	{name: "strings are UTF-8", check: isUTF8},
-	{name: "what it returns is bounded", check: bounded},
-	{name: "the limit on links holds", limited: true, check: limitHolds},
-	{name: "the content is not changed", check: notChanged},
-	{name: "the body is not kept", check: notKept},
-	{name: "same content, same result", check: deterministic},
-	{name: "an error fails that page only", check: independent},
-	{name: "it can be used concurrently", check: concurrent},
-	{name: "a done context is noticed", check: noticesDone},
-	{name: "a context that ends meanwhile is noticed", check: noticesEnd},
-}
-
-func readsDocuments(k *kit) error {
+func readsDocuments(k *check) {
 	p := k.h.New()
 	for i, c := range k.h.Documents {
-		got, err := k.read(k.ctx, p, c)
-		if err != nil {
-			return fmt.Errorf("document %d: %w", i, err)
-		}
+		got, err := k.read(k.Ctx, p, c)
+		k.Must(err, "document %d", i)
 		if got.Title == "" && got.Text == "" && len(got.Outlinks) == 0 && len(got.Meta) == 0 {
-			return fmt.Errorf("document %d: the parser found nothing", i)
+			k.Failf("document %d: the parser found nothing", i)
 		}
 	}
-	return nil
 }
 
-func ends(k *kit) error {
-	return k.each(func(string, page.Content, page.Parsed) error { return nil })
+func ends(k *check) {
+	k.each(func(page.Content, page.Parsed) {})
 }
 
-func absolute(k *kit) error {
-	return k.each(func(_ string, _ page.Content, got page.Parsed) error {
+func absolute(k *check) {
+	k.each(func(_ page.Content, got page.Parsed) {
 		for _, l := range targets(got) {
 			u, err := url.Parse(l)
 			if err != nil {
-				return fmt.Errorf("link %q: %w", abbreviate(l), err)
+				k.Failf("link %q: %w", abbreviate(l), err)
 			}
 			if !u.IsAbs() {
-				return fmt.Errorf("link %q is not absolute", abbreviate(l))
+				k.Failf("link %q is not absolute", abbreviate(l))
 			}
 		}
-		return nil
 	})
 }
 
@@ -79,27 +59,25 @@ func targets(p page.Parsed) []string {
 	return urls
 }
 
-func distinct(k *kit) error {
-	return k.each(func(_ string, _ page.Content, got page.Parsed) error {
+func distinct(k *check) {
+	k.each(func(_ page.Content, got page.Parsed) {
 		seen := make(map[string]bool, len(got.Outlinks))
 		for _, l := range got.Outlinks {
 			if seen[l.URL] {
-				return fmt.Errorf("link %q comes twice", abbreviate(l.URL))
+				k.Failf("link %q comes twice", abbreviate(l.URL))
 			}
 			seen[l.URL] = true
 		}
-		return nil
 	})
 }
 
-func isUTF8(k *kit) error {
-	return k.each(func(_ string, _ page.Content, got page.Parsed) error {
+func isUTF8(k *check) {
+	k.each(func(_ page.Content, got page.Parsed) {
 		for s := range texts(&got) {
 			if !utf8.ValidString(*s) {
-				return fmt.Errorf("%q is not UTF-8", abbreviate(*s))
+				k.Failf("%q is not UTF-8", abbreviate(*s))
 			}
 		}
-		return nil
 	})
 }
 
@@ -131,82 +109,74 @@ const (
 	boundFactor = 16
 )
 
-func bounded(k *kit) error {
-	return k.each(func(_ string, c page.Content, got page.Parsed) error {
+func bounded(k *check) {
+	k.each(func(c page.Content, got page.Parsed) {
 		size := 0
 		for s := range texts(&got) {
 			size += len(*s)
 		}
 		if limit := boundFixed + boundFactor*len(c.Body); size > limit {
-			return fmt.Errorf("%d bytes of results from a body of %d bytes", size, len(c.Body))
+			k.Failf("%d bytes of results from a body of %d bytes", size, len(c.Body))
 		}
-		return nil
 	})
 }
 
-func limitHolds(k *kit) error {
+func limitHolds(k *check) {
+	k.Need(k.h.Limited != nil, "Harness.Limited is nil")
 	for i, c := range k.h.Documents {
-		whole, err := k.read(k.ctx, k.h.New(), c)
+		k.Prefix = fmt.Sprintf("document %d: ", i)
+		whole, err := k.read(k.Ctx, k.h.New(), c)
 		if err != nil || len(whole.Outlinks) < 2 {
 			continue
 		}
 		n := len(whole.Outlinks) / 2
-		got, err := k.read(k.ctx, k.h.Limited(n), c)
-		if err != nil {
-			return fmt.Errorf("document %d, limit of %d links: %w", i, n, err)
-		}
+		got, err := k.read(k.Ctx, k.h.Limited(n), c)
+		k.Must(err, "limit of %d links", n)
 		if len(got.Outlinks) > n {
-			return fmt.Errorf("document %d: got %d links; the limit is %d", i, len(got.Outlinks), n)
+			k.Failf("got %d links; the limit is %d", len(got.Outlinks), n)
 		}
 		if got.OutlinksCut == 0 {
-			return fmt.Errorf("document %d: links were left out, but OutlinksCut is 0", i)
+			k.Failf("links were left out, but OutlinksCut is 0")
 		}
 		for j, l := range got.Outlinks {
 			if l.URL != whole.Outlinks[j].URL {
-				return fmt.Errorf("document %d: with a limit, other links come first", i)
+				k.Failf("with a limit, other links come first")
 			}
 		}
-		return nil
+		return
 	}
-	return errors.New("no document of the harness has two links")
+	k.Failf("no document of the harness has two links")
 }
 
-func notChanged(k *kit) error {
+func notChanged(k *check) {
 	p := k.h.New()
-	for name, c := range k.all() {
+	for _, c := range k.all() {
 		given := c
 		given.Body = bytes.Clone(c.Body)
-		if _, err := k.readInPlace(k.ctx, p, &given); errors.Is(err, errBroken) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		k.readInPlace(k.Ctx, p, &given)
 		if !bytes.Equal(given.Body, c.Body) {
-			return fmt.Errorf("%s: the parser changed the body", name)
+			k.Failf("the parser changed the body")
 		}
 		given.Body = c.Body
 		if !reflect.DeepEqual(given, c) {
-			return fmt.Errorf("%s: the parser changed the content", name)
+			k.Failf("the parser changed the content")
 		}
 	}
-	return nil
 }
 
-func notKept(k *kit) error {
+func notKept(k *check) {
 	p := k.h.New()
-	for name, c := range k.all() {
+	for _, c := range k.all() {
 		c.Body = bytes.Clone(c.Body)
-		got, err := k.readInPlace(k.ctx, p, &c)
-		if errors.Is(err, errBroken) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		before := clone(got)
+		got, _ := k.readInPlace(k.Ctx, p, &c)
+		first := clone(got)
 		for i := range c.Body {
 			c.Body[i] = '#'
 		}
-		if !reflect.DeepEqual(got, before) {
-			return fmt.Errorf("%s: the result changed when the body was overwritten", name)
+		if !reflect.DeepEqual(got, first) {
+			k.Failf("the result changed when the body was overwritten")
 		}
 	}
-	return nil
 }
 
 // clone copies a result and every byte it refers to.
@@ -219,51 +189,42 @@ func clone(p page.Parsed) page.Parsed {
 	return p
 }
 
-func deterministic(k *kit) error {
+func deterministic(k *check) {
 	p := k.h.New()
-	return k.each(func(_ string, c page.Content, first page.Parsed) error {
-		for _, p := range []struct {
-			who string
-			get func() (page.Parsed, error)
+	k.each(func(c page.Content, first page.Parsed) {
+		for _, again := range []struct {
+			name   string
+			parser parse.Parser
 		}{
-			{"the same parser", func() (page.Parsed, error) { return k.read(k.ctx, p, c) }},
-			{"the same parser, asked again,", func() (page.Parsed, error) { return k.read(k.ctx, p, c) }},
-			{"another parser", func() (page.Parsed, error) { return k.read(k.ctx, k.h.New(), c) }},
+			{"the same parser", p},
+			{"the same parser, asked again,", p},
+			{"another parser", k.h.New()},
 		} {
-			got, err := p.get()
-			if err != nil {
-				return fmt.Errorf("%s fails: %w", p.who, err)
-			}
+			got, err := k.read(k.Ctx, again.parser, c)
+			k.Must(err, "%s", again.name)
 			if !reflect.DeepEqual(got, first) {
-				return fmt.Errorf("%s returns a different result", p.who)
+				k.Failf("%s returns a different result", again.name)
 			}
 		}
-		return nil
 	})
 }
 
-func independent(k *kit) error {
+func independent(k *check) {
 	p, c := k.h.New(), k.h.Documents[0]
-	want, err := k.read(k.ctx, p, c)
-	if err != nil {
-		return fmt.Errorf("document 0: %w", err)
-	}
+	want, err := k.read(k.Ctx, p, c)
+	k.Must(err, "document 0")
 	for name, body := range Hostile(k.h.Size) {
-		if _, err := k.read(k.ctx, p, k.hostile(body)); errors.Is(err, errBroken) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		got, err := k.read(k.ctx, p, c)
-		if err != nil {
-			return fmt.Errorf("document 0 fails after %s: %w", name, err)
-		}
+		k.Prefix = name + ": "
+		k.read(k.Ctx, p, k.hostile(body))
+		got, err := k.read(k.Ctx, p, c)
+		k.Must(err, "document 0 after it")
 		if !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("document 0 has a different result after %s", name)
+			k.Failf("document 0 has a different result after it")
 		}
 	}
-	return nil
 }
 
-func concurrent(k *kit) error {
+func concurrent(k *check) {
 	const readers, rounds = 8, 2
 	type document struct {
 		name string
@@ -274,66 +235,51 @@ func concurrent(k *kit) error {
 	var docs []document
 	for name, c := range k.all() {
 		c.Body = c.Body[:min(len(c.Body), 4096)]
-		got, err := k.read(k.ctx, k.h.New(), c)
-		if errors.Is(err, errBroken) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		got, err := k.read(k.Ctx, k.h.New(), c)
 		docs = append(docs, document{name, c, got, err})
 	}
+	k.Prefix = ""
 	p := k.h.New()
-	errs := make([]error, readers)
-	var wg sync.WaitGroup
-	for r := range readers {
-		wg.Go(func() {
-			for i := range rounds * len(docs) {
-				d := docs[(i+r*len(docs)/readers)%len(docs)]
-				got, err := k.read(k.ctx, p, d.c)
-				if (err != nil) != (d.err != nil) || err == nil && !reflect.DeepEqual(got, d.want) {
-					errs[r] = fmt.Errorf("%s has a different result while others are parsed", d.name)
-					return
-				}
+	k.Together(readers, func(r int) {
+		for i := range rounds * len(docs) {
+			d := docs[(i+r*len(docs)/readers)%len(docs)]
+			got, err := k.read(k.Ctx, p, d.c)
+			if (err != nil) != (d.err != nil) || err == nil && !reflect.DeepEqual(got, d.want) {
+				k.Failf("%s has a different result while others are parsed", d.name)
 			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+		}
+	})
 }
 
-func noticesDone(k *kit) error {
-	ctx, cancel := context.WithCancel(k.ctx)
+func noticesDone(k *check) {
+	ctx, cancel := context.WithCancel(k.Ctx)
 	cancel()
-	return k.notices(ctx)
+	k.notices(ctx)
 }
 
-func noticesEnd(k *kit) error {
-	return k.notices(&ending{Context: k.ctx, looks: 3, done: make(chan struct{})})
+func noticesEnd(k *check) {
+	k.notices(&ending{Context: k.Ctx, looks: 3, done: make(chan struct{})})
 }
 
 // notices requires that a parser does not read a long document to its end if the
 // context is done at the start or later.
-func (k *kit) notices(ctx context.Context) error {
+func (k *check) notices(ctx context.Context) {
 	const size = 4 << 20 // long enough for a parser to check its context
 	c := k.h.Documents[0]
 	if len(c.Body) == 0 {
-		return errors.New("document 0 is empty")
+		k.Failf("document 0 is empty")
 	}
 	c.Body = bytes.Repeat(c.Body, size/len(c.Body)+1)
-	if _, err := k.read(k.ctx, k.h.New(), c); err != nil {
-		if errors.Is(err, errBroken) {
-			return err
-		}
-		return nil // many documents in a row are none
+	if _, err := k.read(k.Ctx, k.h.New(), c); err != nil {
+		return // many documents in a row are none
 	}
 	got, err := k.read(ctx, k.h.New(), c)
 	switch {
-	case errors.Is(err, errBroken):
-		return err
 	case err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())):
-		return fmt.Errorf("the error is %v, want that of the context", err)
+		k.Failf("the error is %v, want that of the context", err)
 	case err == nil && !got.Truncated:
-		return fmt.Errorf("all %d bytes were read although the context was done", len(c.Body))
+		k.Failf("all %d bytes were read although the context was done", len(c.Body))
 	}
-	return nil
 }
 
 // ending is a context that is done after it has been checked a number of times.

@@ -18,9 +18,11 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/protocol"
 )
 
@@ -59,108 +61,90 @@ type Page struct {
 	Stall bool
 }
 
-// Run tests a protocol, with a subtest for each rule.
-func Run(t *testing.T, h Harness) {
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			err := r.run(t.Context(), h)
-			if errors.Is(err, errors.ErrUnsupported) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
+// Error says which rule a protocol broke, in its field Rule, and how, in Err.
+type Error = kit.Error
+
+// Run checks each rule in a subtest of its name.
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
+
+// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
+// or nil. Rules whose pages the harness cannot serve are skipped.
+func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
+
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		c.Patience = 10 * time.Second
+		return &check{c, h}
+	}}
 }
 
-// Error says which rule a protocol broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Check is Run without a test: it returns an [*Error] for each broken rule, joined, or
-// nil. Rules whose pages the harness cannot serve are skipped.
-func Check(ctx context.Context, h Harness) error {
-	var errs []error
-	for _, r := range rules {
-		if err := r.run(ctx, h); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			errs = append(errs, &Error{Rule: r.name, Err: err})
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// A rule is one requirement, checked on a site of its own.
-type rule struct {
-	name  string
-	pages map[string]Page
-	check func(context.Context, *site) error
-}
-
-func (r rule) run(ctx context.Context, h Harness) (err error) {
-	if h.New == nil || h.Serve == nil {
-		return errors.New("Harness.New and Harness.Serve are required")
-	}
-	base, stop, err := h.Serve(r.pages)
-	if err != nil {
-		return fmt.Errorf("Harness.Serve: %w", err)
-	}
-	stopped := false
-	s := &site{base: base, stop: func() { stopped = true; stop() }}
-	defer func() {
-		if !stopped {
-			stop()
-		}
-	}()
-	if s.Protocol, err = h.New(); err != nil {
-		return fmt.Errorf("Harness.New: %w", err)
-	}
-	if c, ok := s.Protocol.(io.Closer); ok {
-		defer func() { err = errors.Join(err, c.Close()) }()
-	}
-	return r.check(ctx, s)
+// check is the run of one rule.
+type check struct {
+	*kit.Check
+	h Harness
 }
 
 // A site is a protocol and the pages served for it.
 type site struct {
+	*check
 	protocol.Protocol
 	base string
 	stop func()
 }
 
-// get visits a path and requires an outcome with a code. It also checks what
-// holds for every response.
-func (s *site) get(ctx context.Context, path string, req protocol.Request, want protocol.Code) (protocol.Response, error) {
+// serve serves the pages and makes a protocol to visit them.
+func (k *check) serve(pages map[string]Page) *site {
+	if k.h.New == nil || k.h.Serve == nil {
+		k.Failf("Harness.New and Harness.Serve are required")
+	}
+	base, stop, err := k.h.Serve(pages)
+	k.Need(!errors.Is(err, errors.ErrUnsupported), fmt.Sprint(err))
+	k.Must(err, "Harness.Serve")
+	s := &site{check: k, base: base, stop: sync.OnceFunc(stop)}
+	k.Cleanup(func() error { s.stop(); return nil })
+	s.Protocol, err = k.h.New()
+	k.Must(err, "Harness.New")
+	if c, ok := s.Protocol.(io.Closer); ok {
+		k.Cleanup(c.Close)
+	}
+	return s
+}
+
+// get visits a path and requires an outcome with a code, and a reason unless it is one
+// that needs none. It also checks what holds for every response.
+func (s *site) get(path string, req protocol.Request, want protocol.Code) protocol.Response {
 	req.URL = s.base + path
-	r, err := s.Fetch(ctx, req)
+	r, err := s.Fetch(s.Ctx, req)
+	s.Must(err, "%s; an answer of a server should be an outcome", path)
 	o := r.Outcome
 	switch {
-	case err != nil:
-		return r, fmt.Errorf("%s: error %w; an answer of a server should be an outcome", path, err)
 	case o.Code != want:
-		return r, fmt.Errorf("%s: outcome %v (%s), want %v", path, o.Code, o.Reason, want)
+		s.Failf("%s: outcome %v (%s), want %v", path, o.Code, o.Reason, want)
 	case r.Content.URL != req.URL:
-		return r, fmt.Errorf("%s: the URL of the content is %q, want %q", path, r.Content.URL, req.URL)
+		s.Failf("%s: the URL of the content is %q, want %q", path, r.Content.URL, req.URL)
 	case want != protocol.Success && len(r.Content.Body) > 0:
-		return r, fmt.Errorf("%s: %v has a body of %d bytes", path, o.Code, len(r.Content.Body))
+		s.Failf("%s: %v has a body of %d bytes", path, o.Code, len(r.Content.Body))
 	case want == protocol.Success && o.Reason != "":
-		return r, fmt.Errorf("%s: success with a reason %q", path, o.Reason)
+		s.Failf("%s: success with a reason %q", path, o.Reason)
+	case needsReason(want) && o.Reason == "":
+		s.Failf("%s: %v without a reason", path, want)
 	case !oneLine(o.Reason):
-		return r, fmt.Errorf("%s: reason %q is not one printable line", path, o.Reason)
+		s.Failf("%s: reason %q is not one printable line", path, o.Reason)
 	case r.Elapsed < 0 || r.Bytes < 0 || o.RetryAfter < 0:
-		return r, fmt.Errorf("%s: a negative value: elapsed %v, bytes %d, retry after %v", path, r.Elapsed, r.Bytes, o.RetryAfter)
+		s.Failf("%s: a negative value: elapsed %v, bytes %d, retry after %v", path, r.Elapsed, r.Bytes, o.RetryAfter)
 	case !o.Code.Redirect() && o.Location != "":
-		return r, fmt.Errorf("%s: %v has a location %q", path, o.Code, o.Location)
+		s.Failf("%s: %v has a location %q", path, o.Code, o.Location)
 	}
-	return r, nil
+	return r
+}
+
+// needsReason reports whether an outcome is a failure of some kind, which has a reason.
+func needsReason(c protocol.Code) bool {
+	switch c {
+	case protocol.NotFound, protocol.Gone, protocol.Denied, protocol.Failed:
+		return true
+	}
+	return false
 }
 
 func oneLine(s string) bool {

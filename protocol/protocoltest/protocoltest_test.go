@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/protocoltest"
@@ -165,13 +166,14 @@ func TestCheckPassesMemory(t *testing.T) {
 	}
 }
 
-// TestMutants has a fault a row, and the rule that must catch it.
-func TestMutants(t *testing.T) {
+// TestRulesFindFaults runs over protocols with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
 	var (
 		shared []byte
 		cache  sync.Map
 		one    sync.Mutex
 	)
+	var all []kit.Mutant[protocoltest.Harness]
 	for name, c := range map[string]struct {
 		fetch func(*memory, context.Context, protocol.Request) (protocol.Response, error)
 		rule  string
@@ -304,6 +306,13 @@ func TestMutants(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return m.Fetch(ctx, req)
 		}, "visits may run concurrently"},
+		"gives up on a site with a slow page": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
+			r, err := m.Fetch(ctx, req)
+			if r.Outcome.Code == protocol.Success && m.pages(req.URL) == 0 {
+				r.Outcome = protocol.Outcome{Code: protocol.Failed, Reason: "slow site"}
+			}
+			return r, err
+		}, "one slow visit does not hold up the others"},
 		"errors for schemes": {func(m *memory, ctx context.Context, req protocol.Request) (protocol.Response, error) {
 			if strings.HasPrefix(req.URL, "x-unknown:") {
 				return protocol.Response{}, errors.New("unknown scheme")
@@ -325,14 +334,9 @@ func TestMutants(t *testing.T) {
 			return r, err
 		}, "a server that does not answer is an outcome"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			cache.Clear()
-			err := protocoltest.Check(t.Context(), harness(c.fetch))
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("rule %q", c.rule)) {
-				t.Errorf("not caught by rule %q: %v", c.rule, err)
-			}
-		})
+		all = append(all, kit.Mutant[protocoltest.Harness]{Fault: name, Rule: c.rule, Harness: harness(c.fetch)})
 	}
+	kit.Catch(t, protocoltest.Kit, all, nil)
 }
 
 func TestHarnessIsRequired(t *testing.T) {

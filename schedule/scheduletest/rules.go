@@ -1,40 +1,15 @@
 package scheduletest
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/schedule"
 )
-
-var rules = []rule{
-	{"Init makes a record due", nil, initIsDue},
-	{"Init keeps an interval that was set", nil, initKeepsInterval},
-	{"the next fetch is after the visit", nil, nextIsAfterVisit},
-	{"a page is not due again at the visit", nil, notDueAtVisit},
-	{"an interval is never zero or negative", nil, intervalIsPositive},
-	{"Retry counts and Fetched ends the count", nil, retriesCount},
-	{"Force makes a record due and forgets its content", nil, forceForgets},
-	{"fields of others are not changed", nil, othersStay},
-	{"the arguments are not changed", nil, argumentsStay},
-	{"the same arguments give the same result", nil, isAFunction},
-	{"Modified is not after the visit", nil, modifiedIsPast},
-	{"Due depends on the fetch time and the horizon", needsHorizon, dueByHorizon},
-	{"no next fetch is beyond the horizon", needsHorizon, nextWithinHorizon},
-	{"interval and next fetch are within the bounds", needsBounds, withinBounds},
-	{"a visit without change never makes the next one sooner", needsBounds, unchangedNotSooner},
-	{"a visit with a change never makes the next one later", needsBounds, changedNotLater},
-	{"the age of a page does not replace its interval", needsBounds, ageIsNotInterval},
-	{"intervals follow the changes", needsBounds, adapts},
-	{"a page that never changes is visited less and less", needsBounds, noHotLoop},
-	{"a plan replaces the plan and nothing else", needsPlanner, planReplacesPlan},
-	{"a plan depends on the records and not on their order", needsPlanner, planOfRecords},
-}
 
 // outcomes are the three methods that end a visit.
 var outcomes = []struct {
@@ -46,72 +21,67 @@ var outcomes = []struct {
 	{"Gone", schedule.FetchSchedule.Gone},
 }
 
-func initIsDue(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func initIsDue(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		if d := s.Init(c.d, c.v.Time); !d.FetchTime.Equal(c.v.Time) || !s.Due(&d, c.v.Time) {
-			return fmt.Errorf("Init at %v: fetch time is %v, Due returns %v", c.v.Time, d.FetchTime, s.Due(&d, c.v.Time))
+			k.Failf("Init at %v: fetch time is %v, Due returns %v", c.v.Time, d.FetchTime, s.Due(&d, c.v.Time))
 		}
-		return nil
 	})
 }
 
-func initKeepsInterval(h Harness) error {
-	s := h.New()
+func initKeepsInterval(k *check) {
+	s := k.s
 	for _, want := range []time.Duration{time.Hour, day, 7 * day} {
 		if ahead, ok := schedule.Horizon(s); ok && ahead > 0 && want > ahead {
 			continue
 		}
 		if got := s.Init(crawldb.Datum{URL: "http://example.com/", Interval: want}, now).Interval; got != want {
-			return fmt.Errorf("Init of a record with an interval of %v: interval is %v", want, got)
+			k.Failf("Init of a record with an interval of %v: interval is %v", want, got)
 		}
 	}
-	return nil
 }
 
-func nextIsAfterVisit(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func nextIsAfterVisit(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		for _, o := range outcomes {
 			// Stores keep milliseconds.
 			if d := o.f(s, c.d, c.v); d.FetchTime.UnixMilli() <= c.v.Time.UnixMilli() {
-				return fmt.Errorf("%s: the next fetch is at %v, not after the visit", o.name, d.FetchTime)
+				k.Failf("%s: the next fetch is at %v, not after the visit", o.name, d.FetchTime)
 			}
 		}
-		return nil
 	})
 }
 
 // notDueAtVisit finds schedules that set a fetch time which their own Due, perhaps that of
 // a schedule they wrap, takes for the mistake of a clock: such a page is fetched without end.
-func notDueAtVisit(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func notDueAtVisit(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		for _, o := range outcomes {
 			d := o.f(s, c.d, c.v)
 			if d.FetchTime.After(c.v.Time) && s.Due(&d, c.v.Time) {
-				return fmt.Errorf("%s: the next fetch is at %v, %v after the visit, and Due returns true at the visit: that may be beyond the horizon of a schedule that this one wraps",
+				k.Failf("%s: the next fetch is at %v, %v after the visit, and Due returns true at the visit: that may be beyond the horizon of a schedule that this one wraps",
 					o.name, d.FetchTime, d.FetchTime.Sub(c.v.Time))
 			}
 		}
-		return nil
 	})
 }
 
-func intervalIsPositive(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
-		check := func(name string, d crawldb.Datum) error {
+func intervalIsPositive(k *check) {
+	s := k.s
+	k.each(func(c sample) {
+		check := func(name string, d crawldb.Datum) {
 			if d.Interval < time.Second || d.Interval%time.Second != 0 {
-				return fmt.Errorf("%s: interval is %v, want whole seconds, at least one", name, d.Interval)
+				k.Failf("%s: interval is %v, want whole seconds, at least one", name, d.Interval)
 			}
-			return nil
 		}
-		errs := []error{check("Init", s.Init(zeroInterval(c.d), now)), check("Force", s.Force(c.d, now))}
+		check("Init", s.Init(zeroInterval(c.d), now))
+		check("Force", s.Force(c.d, now))
 		for _, o := range outcomes {
-			errs = append(errs, check(o.name, o.f(s, c.d, c.v)))
+			check(o.name, o.f(s, c.d, c.v))
 		}
-		return errors.Join(errs...)
 	})
 }
 
@@ -120,37 +90,35 @@ func zeroInterval(d crawldb.Datum) crawldb.Datum {
 	return d
 }
 
-func retriesCount(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func retriesCount(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		if d := s.Retry(c.d, c.v); d.Retries != c.d.Retries+1 {
-			return fmt.Errorf("Retry: %d retries, want %d", d.Retries, c.d.Retries+1)
+			k.Failf("Retry: %d retries, want %d", d.Retries, c.d.Retries+1)
 		}
 		if d := s.Fetched(c.d, c.v); d.Retries != 0 {
-			return fmt.Errorf("Fetched: %d retries, want 0", d.Retries)
+			k.Failf("Fetched: %d retries, want 0", d.Retries)
 		}
-		return nil
 	})
 }
 
-func forceForgets(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func forceForgets(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		d := s.Force(c.d, c.v.Time)
 		switch {
 		case !s.Due(&d, c.v.Time):
-			return fmt.Errorf("Force at %v: the record is not due, fetch time %v", c.v.Time, d.FetchTime)
+			k.Failf("Force at %v: the record is not due, fetch time %v", c.v.Time, d.FetchTime)
 		case d.Status != crawldb.Unfetched:
-			return fmt.Errorf("Force: status is %v, want db_unfetched", d.Status)
+			k.Failf("Force: status is %v, want db_unfetched", d.Status)
 		case d.Signature != nil || d.ETag != "" || d.LastModified != "" || !d.Modified.IsZero():
-			return fmt.Errorf("Force: signature %x, ETag %q, Last-Modified %q, modified %v, want none of them", d.Signature, d.ETag, d.LastModified, d.Modified)
+			k.Failf("Force: signature %x, ETag %q, Last-Modified %q, modified %v, want none of them", d.Signature, d.ETag, d.LastModified, d.Modified)
 		}
-		return nil
 	})
 }
 
-func othersStay(h Harness) error {
-	s := h.New()
+func othersStay(k *check) {
+	s := k.s
 	// foreign returns a record without what a method may set.
 	foreign := func(d crawldb.Datum, forced bool) crawldb.Datum {
 		var meta crawldb.Meta
@@ -166,24 +134,23 @@ func othersStay(h Harness) error {
 		}
 		return d
 	}
-	return h.each(func(c sample) error {
-		check := func(name string, got crawldb.Datum, forced bool) error {
+	k.each(func(c sample) {
+		check := func(name string, got crawldb.Datum, forced bool) {
 			if d, want := foreign(got, forced), foreign(c.d, forced); !reflect.DeepEqual(d, want) {
-				return fmt.Errorf("%s changed other fields: %s", name, differences(d, want))
+				k.Failf("%s changed other fields: %s", name, differences(d, want))
 			}
-			return nil
 		}
-		errs := []error{check("Init", s.Init(c.d, now), false), check("Force", s.Force(c.d, now), true)}
+		check("Init", s.Init(c.d, now), false)
+		check("Force", s.Force(c.d, now), true)
 		for _, o := range outcomes {
-			errs = append(errs, check(o.name, o.f(s, c.d, c.v), false))
+			check(o.name, o.f(s, c.d, c.v), false)
 		}
-		return errors.Join(errs...)
 	})
 }
 
-func argumentsStay(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func argumentsStay(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		signature := string(c.d.Signature)
 		s.Init(c.d, now)
 		s.Force(c.d, now)
@@ -191,20 +158,19 @@ func argumentsStay(h Harness) error {
 			o.f(s, c.d, c.v)
 		}
 		if string(c.d.Signature) != signature {
-			return fmt.Errorf("the bytes of the signature became %x", c.d.Signature)
+			k.Failf("the bytes of the signature became %x", c.d.Signature)
 		}
 		d := copyOf(c.d)
 		for _, at := range []time.Time{now, c.v.Time, now.Add(-10000 * day), now.Add(10000 * day)} {
 			if s.Due(&d, at); !reflect.DeepEqual(d, c.d) {
-				return fmt.Errorf("Due at %v changed the record: %s", at, differences(d, c.d))
+				k.Failf("Due at %v changed the record: %s", at, differences(d, c.d))
 			}
 		}
-		return nil
 	})
 }
 
-func isAFunction(h Harness) error {
-	one := h.New()
+func isAFunction(k *check) {
+	one := k.s
 	methods := [...]string{"Init", "Fetched", "Retry", "Gone", "Force"}
 	type result struct {
 		records [len(methods)]crawldb.Datum
@@ -227,51 +193,38 @@ func isAFunction(h Harness) error {
 	}
 	var cases []sample
 	var want []result
-	if err := h.each(func(c sample) error {
-		cases, want = append(cases, c), append(want, ask(one, c))
-		return nil
-	}); err != nil {
-		return err
-	}
-	errs := make([]error, 4)
-	other := h.New()
-	var wg sync.WaitGroup
-	for w := range errs {
-		wg.Go(func() {
-			s := one
-			if w == 0 {
-				s = other
-			}
-			for i := range cases {
-				i = (i*7919 + w) % len(cases) // in another order
-				if d := differ(ask(s, cases[i]), want[i]); d != "" {
-					errs[w] = fmt.Errorf("%s, asked again: %s", cases[i].name, d)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func modifiedIsPast(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
-		if c.v.PrevModified.After(c.v.Time) {
-			return nil // a clock went back, and the earlier time is wrong
+	k.each(func(c sample) { cases, want = append(cases, c), append(want, ask(one, c)) })
+	other := k.h.New()
+	k.Together(4, func(w int) {
+		s := one
+		if w == 0 {
+			s = other
 		}
-		if d := s.Fetched(c.d, c.v); d.Modified.After(c.v.Time) {
-			return fmt.Errorf("Fetched at %v: modified %v", c.v.Time, d.Modified)
+		for i := range cases {
+			i = (i*7919 + w) % len(cases) // in another order
+			if d := differ(ask(s, cases[i]), want[i]); d != "" {
+				k.Failf("%s, asked again: %s", cases[i].name, d)
+			}
 		}
-		return nil
 	})
 }
 
-func dueByHorizon(h Harness) error {
-	s := h.New()
-	ahead, _ := schedule.Horizon(s)
-	return h.each(func(c sample) error {
+func modifiedIsPast(k *check) {
+	s := k.s
+	k.each(func(c sample) {
+		if c.v.PrevModified.After(c.v.Time) {
+			return // a clock went back, and the earlier time is wrong
+		}
+		if d := s.Fetched(c.d, c.v); d.Modified.After(c.v.Time) {
+			k.Failf("Fetched at %v: modified %v", c.v.Time, d.Modified)
+		}
+	})
+}
+
+func dueByHorizon(k *check) {
+	s := k.s
+	ahead := k.horizon()
+	k.each(func(c sample) {
 		times := []time.Time{now, c.v.Time, c.d.FetchTime, c.d.FetchTime.Add(-time.Millisecond)}
 		if ahead > 0 {
 			times = append(times, c.d.FetchTime.Add(-ahead), c.d.FetchTime.Add(-ahead-time.Millisecond))
@@ -279,92 +232,87 @@ func dueByHorizon(h Harness) error {
 		for _, at := range times {
 			want := !c.d.FetchTime.After(at) || ahead > 0 && c.d.FetchTime.Sub(at) > ahead
 			if got := s.Due(&c.d, at); got != want {
-				return fmt.Errorf("Due at %v is %v, want %v with a horizon of %v", at, got, want, ahead)
+				k.Failf("Due at %v is %v, want %v with a horizon of %v", at, got, want, ahead)
 			}
 		}
-		return nil
 	})
 }
 
-func nextWithinHorizon(h Harness) error {
-	s := h.New()
-	ahead, _ := schedule.Horizon(s)
+func nextWithinHorizon(k *check) {
+	s := k.s
+	ahead := k.horizon()
 	if ahead <= 0 {
-		return nil
+		return
 	}
-	return h.each(func(c sample) error {
+	k.each(func(c sample) {
 		for _, o := range outcomes {
 			if d := o.f(s, c.d, c.v); d.FetchTime.Sub(c.v.Time) > ahead {
-				return fmt.Errorf("%s: the next fetch is %v ahead, beyond the horizon of %v", o.name, d.FetchTime.Sub(c.v.Time), ahead)
+				k.Failf("%s: the next fetch is %v ahead, beyond the horizon of %v", o.name, d.FetchTime.Sub(c.v.Time), ahead)
 			}
 		}
-		return nil
 	})
 }
 
-func withinBounds(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
-		least, most := h.Bounds(c.d.URL)
+func withinBounds(k *check) {
+	s := k.s
+	k.each(func(c sample) {
+		least, most := k.bounds(c.d.URL)
 		d := s.Fetched(c.d, c.v)
 		gap := d.FetchTime.Sub(c.v.Time)
 		if d.Interval < least || d.Interval > most || gap < least || gap > d.Interval {
-			return fmt.Errorf("interval %v, next fetch after %v, bounds %v and %v", d.Interval, gap, least, most)
+			k.Failf("interval %v, next fetch after %v, bounds %v and %v", d.Interval, gap, least, most)
 		}
-		return nil
 	})
 }
 
 // inside reports whether the interval of a sample is one the schedule could have
 // set.
-func (h Harness) inside(c sample) bool {
-	least, most := h.Bounds(c.d.URL)
+func (k *check) inside(c sample) bool {
+	least, most := k.bounds(c.d.URL)
 	return least <= c.d.Interval && c.d.Interval <= most && c.d.Interval%time.Second == 0
 }
 
-func unchangedNotSooner(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func unchangedNotSooner(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		c.v.Change = schedule.Unchanged
-		if d := s.Fetched(c.d, c.v); h.inside(c) && (d.Interval < c.d.Interval || d.FetchTime.Sub(c.v.Time) < c.d.Interval) {
-			return fmt.Errorf("interval %v, next fetch after %v", d.Interval, d.FetchTime.Sub(c.v.Time))
+		if d := s.Fetched(c.d, c.v); k.inside(c) && (d.Interval < c.d.Interval || d.FetchTime.Sub(c.v.Time) < c.d.Interval) {
+			k.Failf("interval %v, next fetch after %v", d.Interval, d.FetchTime.Sub(c.v.Time))
 		}
-		return nil
 	})
 }
 
-func changedNotLater(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func changedNotLater(k *check) {
+	s := k.s
+	k.each(func(c sample) {
 		c.v.Change = schedule.Changed
-		if d := s.Fetched(c.d, c.v); h.inside(c) && (d.Interval > c.d.Interval || d.FetchTime.Sub(c.v.Time) > c.d.Interval) {
-			return fmt.Errorf("interval %v, next fetch after %v", d.Interval, d.FetchTime.Sub(c.v.Time))
+		if d := s.Fetched(c.d, c.v); k.inside(c) && (d.Interval > c.d.Interval || d.FetchTime.Sub(c.v.Time) > c.d.Interval) {
+			k.Failf("interval %v, next fetch after %v", d.Interval, d.FetchTime.Sub(c.v.Time))
 		}
-		return nil
 	})
 }
 
-func ageIsNotInterval(h Harness) error {
-	s := h.New()
-	return h.each(func(c sample) error {
+func ageIsNotInterval(k *check) {
+	k.Need(k.h.Bounds != nil, "Harness.Bounds is nil")
+	s := k.s
+	k.each(func(c sample) {
 		want := s.Fetched(c.d, c.v).Interval
 		for _, age := range ages {
 			v := c.v
 			v.PrevModified, v.Modified = c.v.Time.Add(-age), time.Time{}
 			if got := s.Fetched(c.d, v).Interval; got != want {
-				return fmt.Errorf("the interval is %v, but %v for a page that is %v old", want, got, age)
+				k.Failf("the interval is %v, but %v for a page that is %v old", want, got, age)
 			}
 		}
-		return nil
 	})
 }
 
-func adapts(h Harness) error {
-	s := h.New()
+func adapts(k *check) {
+	s := k.s
 	d := record(0)
-	least, most := h.Bounds(d.URL)
+	least, most := k.bounds(d.URL)
 	if most-least < 10*time.Second {
-		return nil
+		return
 	}
 	start := (least + (most-least)/2).Truncate(time.Second)
 	for _, c := range []schedule.Change{schedule.Changed, schedule.Unchanged, schedule.Unknown} {
@@ -375,95 +323,83 @@ func adapts(h Harness) error {
 			at = d.FetchTime
 		}
 		if c == schedule.Changed && d.Interval >= start || c == schedule.Unchanged && d.Interval <= start || c == schedule.Unknown && d.Interval != start {
-			return fmt.Errorf("the interval is %v after ten visits that found the page %v; it was %v", d.Interval, c, start)
+			k.Failf("the interval is %v after ten visits that found the page %v; it was %v", d.Interval, c, start)
 		}
 	}
-	return nil
 }
 
-func noHotLoop(h Harness) error {
-	s := h.New()
+func noHotLoop(k *check) {
+	s := k.s
 	d := record(0)
-	d.Interval, _ = h.Bounds(d.URL)
+	d.Interval, _ = k.bounds(d.URL)
 	at, gap := now, time.Duration(0)
 	for i := range 1000 {
 		d = s.Fetched(d, schedule.Visit{Time: at, Change: schedule.Unchanged, PrevFetch: at.Add(-d.Interval), PrevModified: now.Add(-day)})
-		if g := d.FetchTime.Sub(at); g < gap {
-			return fmt.Errorf("visit %d is %v after the one before, which was %v after its own", i+2, g, gap)
-		} else {
-			gap, at = g, d.FetchTime
+		next := d.FetchTime.Sub(at)
+		if next < gap {
+			k.Failf("visit %d is %v after the one before, which was %v after its own", i+2, next, gap)
 		}
+		gap, at = next, d.FetchTime
 	}
-	return nil
 }
 
-func planReplacesPlan(h Harness) error {
-	s := h.New().(schedule.Planner)
+func planReplacesPlan(k *check) {
+	s := k.planner(k.s)
 	was := s.CurrentPlan()
 	plan := s.NewSample(now).Plan(schedule.PlanOptions{})
 	next, err := schedule.ReplacePlan(s, plan)
+	k.Must(err, "ReplacePlan")
 	switch {
-	case err != nil:
-		return err
 	case next.CurrentPlan() != plan:
-		return errors.New("CurrentPlan does not return what WithPlan was given")
+		k.Failf("CurrentPlan does not return what WithPlan was given")
 	case s.CurrentPlan() != was:
-		return errors.New("WithPlan changed its receiver")
+		k.Failf("WithPlan changed its receiver")
 	case next.VisitsPerDay() != s.VisitsPerDay():
-		return fmt.Errorf("VisitsPerDay returns %v, and %v after WithPlan", s.VisitsPerDay(), next.VisitsPerDay())
+		k.Failf("VisitsPerDay returns %v, and %v after WithPlan", s.VisitsPerDay(), next.VisitsPerDay())
 	}
 	back, err := schedule.ReplacePlan(next, was)
-	if err != nil {
-		return err
-	}
-	return h.each(func(c sample) error {
+	k.Must(err, "ReplacePlan")
+	k.each(func(c sample) {
 		for _, o := range outcomes {
 			if got, want := o.f(back, c.d, c.v), o.f(s, c.d, c.v); !reflect.DeepEqual(got, want) {
-				return fmt.Errorf("%s, with the former plan again: %s, not %s", o.name, fields(got), fields(want))
+				k.Failf("%s, with the former plan again: %s, not %s", o.name, fields(got), fields(want))
 			}
 		}
-		return nil
 	})
 }
 
-func planOfRecords(h Harness) error {
+func planOfRecords(k *check) {
+	k.planner(k.s)
 	var records []crawldb.Datum
-	_ = h.each(func(c sample) error {
+	k.each(func(c sample) {
 		c.d.URL = fmt.Sprintf("http://host%d.example/%d", len(records)%5, len(records))
 		c.d.LeasedUntil, c.d.LeasedBy = time.Time{}, ""
 		records = append(records, c.d)
-		return nil
 	})
+	reversed := slices.Clone(records)
+	slices.Reverse(reversed)
 	var plans [2]string
-	for i := range plans {
-		s := h.New().(schedule.Planner)
+	for i, records := range [][]crawldb.Datum{records, reversed} {
+		s := k.planner(k.h.New())
 		x := s.NewSample(now)
-		for j := range records {
-			k := j
-			if i == 1 {
-				k = len(records) - 1 - j
-			}
-			d := records[k]
+		for _, record := range records {
+			d := record
 			x.Add(&d)
-			if !reflect.DeepEqual(d, records[k]) {
-				return fmt.Errorf("Add changed the record: %s, not %s", fields(d), fields(records[k]))
+			if !reflect.DeepEqual(d, record) {
+				k.Failf("Add changed the record: %s, not %s", fields(d), fields(record))
 			}
 		}
 		p := x.Plan(schedule.PlanOptions{Visits: 7})
 		if !p.Made.Equal(now) || p.Visits != 7 || !p.For(s.VisitsPerDay()) {
-			return fmt.Errorf("a plan of %v with 7 visits says Made %v, Visits %d, For its own budget %v", now, p.Made, p.Visits, p.For(s.VisitsPerDay()))
+			k.Failf("a plan of %v with 7 visits says Made %v, Visits %d, For its own budget %v", now, p.Made, p.Visits, p.For(s.VisitsPerDay()))
 		}
 		text, err := p.Encode()
-		if err == nil {
-			_, err = schedule.DecodePlan(text)
-		}
-		if err != nil {
-			return err
-		}
+		k.Must(err, "Encode")
+		_, err = schedule.DecodePlan(text)
+		k.Must(err, "DecodePlan")
 		plans[i] = text
 	}
 	if plans[0] != plans[1] {
-		return fmt.Errorf("the plan is %s, and of the same records in reverse order %s", plans[0], plans[1])
+		k.Failf("the plan is %s, and of the same records in reverse order %s", plans[0], plans[1])
 	}
-	return nil
 }

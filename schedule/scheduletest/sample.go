@@ -28,14 +28,12 @@ var intervals = []time.Duration{
 
 var ages = []time.Duration{0, time.Millisecond, time.Second, time.Hour, day, 10 * day, 30 * day, 400 * day, 20 * 365 * day, -time.Hour, -400 * day}
 
-// each calls f with the listed samples and some random ones, until f returns an
-// error.
-func (h Harness) each(f func(sample) error) error {
-	try := func(s sample) error {
-		if err := f(s); err != nil {
-			return fmt.Errorf("%s: %w; record %s; visit %s", s.name, err, fields(s.d), fields(s.v))
-		}
-		return nil
+// each calls f with the listed samples and some random ones.
+func (k *check) each(f func(sample)) {
+	try := func(s sample) {
+		k.Prefix = s.name + ": "
+		k.Suffix = func() string { return "; record " + fields(s.d) + "; visit " + fields(s.v) }
+		f(s)
 	}
 	for i, interval := range intervals {
 		for j, age := range ages {
@@ -49,19 +47,15 @@ func (h Harness) each(f func(sample) error) error {
 				if age > 0 && i%2 == 1 {
 					s.v.Modified = now.Add(-age)
 				}
-				if err := try(s); err != nil {
-					return err
-				}
+				try(s)
 			}
 		}
 	}
-	r := rand.New(rand.NewPCG(h.Seed, 0))
+	r := rand.New(rand.NewPCG(k.h.Seed, 0))
 	for i := range 500 {
-		if err := try(random(r, fmt.Sprintf("seed %d, step %d", h.Seed, i))); err != nil {
-			return err
-		}
+		try(random(r, fmt.Sprintf("seed %d, step %d", k.h.Seed, i)))
 	}
-	return nil
+	k.Prefix, k.Suffix = "", nil
 }
 
 func record(interval time.Duration) crawldb.Datum {

@@ -9,11 +9,11 @@
 package scheduletest
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/schedule"
 )
 
@@ -33,76 +33,69 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a schedule broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a schedule broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
-func Run(t *testing.T, h Harness) {
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			if why := r.skip(h); why != "" {
-				t.Skip(why)
-			}
-			if err := r.check(h); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(h Harness) error {
-	var errs []error
-	for _, r := range rules {
-		if r.skip(h) == "" {
-			if err := r.check(h); err != nil {
-				errs = append(errs, &Error{r.name, err})
-			}
-		}
-	}
-	return errors.Join(errs...)
+func Check(h Harness) error { return h.kit().Check(context.Background()) }
+
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check { return &check{c, h, h.New()} }}
 }
 
-type rule struct {
-	name  string
-	needs func(h Harness) string // returns why it cannot be checked; nil if it always can
-	check func(h Harness) error
+// check is the run of one rule on one schedule.
+type check struct {
+	*kit.Check
+	h Harness
+	s schedule.FetchSchedule
 }
 
-func (r rule) skip(h Harness) string {
-	if r.needs == nil {
-		return ""
-	}
-	return r.needs(h)
+// bounds returns the bounds of a URL that rules about bounds need.
+func (k *check) bounds(url string) (least, most time.Duration) {
+	k.Need(k.h.Bounds != nil, "Harness.Bounds is nil")
+	return k.h.Bounds(url)
 }
 
-func needsBounds(h Harness) string {
-	if h.Bounds == nil {
-		return "Harness.Bounds is nil"
-	}
-	return ""
+// horizon returns the horizon that rules about it need.
+func (k *check) horizon() time.Duration {
+	ahead, ok := schedule.Horizon(k.s)
+	k.Need(ok, "the schedule has no method Horizon")
+	return ahead
 }
 
-func needsHorizon(h Harness) string {
-	if _, ok := schedule.Horizon(h.New()); !ok {
-		return "the schedule has no method Horizon"
-	}
-	return ""
+// planner returns a schedule as the Planner that rules about plans need.
+func (k *check) planner(s schedule.FetchSchedule) schedule.Planner {
+	p, ok := s.(schedule.Planner)
+	k.Need(ok, "the schedule is no schedule.Planner")
+	return p
 }
 
-func needsPlanner(h Harness) string {
-	if _, ok := h.New().(schedule.Planner); !ok {
-		return "the schedule is no schedule.Planner"
+func rules() []kit.Rule[*check] {
+	return []kit.Rule[*check]{
+		{Name: "Init makes a record due", Check: initIsDue},
+		{Name: "Init keeps an interval that was set", Check: initKeepsInterval},
+		{Name: "the next fetch is after the visit", Check: nextIsAfterVisit},
+		{Name: "a page is not due again at the visit", Check: notDueAtVisit},
+		{Name: "an interval is never zero or negative", Check: intervalIsPositive},
+		{Name: "Retry counts and Fetched ends the count", Check: retriesCount},
+		{Name: "Force makes a record due and forgets its content", Check: forceForgets},
+		{Name: "fields of others are not changed", Check: othersStay},
+		{Name: "the arguments are not changed", Check: argumentsStay},
+		{Name: "the same arguments give the same result", Check: isAFunction},
+		{Name: "Modified is not after the visit", Check: modifiedIsPast},
+		{Name: "Due depends on the fetch time and the horizon", Check: dueByHorizon},
+		{Name: "no next fetch is beyond the horizon", Check: nextWithinHorizon},
+		{Name: "interval and next fetch are within the bounds", Check: withinBounds},
+		{Name: "a visit without change never makes the next one sooner", Check: unchangedNotSooner},
+		{Name: "a visit with a change never makes the next one later", Check: changedNotLater},
+		{Name: "the age of a page does not replace its interval", Check: ageIsNotInterval},
+		{Name: "intervals follow the changes", Check: adapts},
+		{Name: "a page that never changes is visited less and less", Check: noHotLoop},
+		{Name: "a plan replaces the plan and nothing else", Check: planReplacesPlan},
+		{Name: "a plan depends on the records and not on their order", Check: planOfRecords},
 	}
-	return ""
 }

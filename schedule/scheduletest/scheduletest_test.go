@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/schedule/scheduletest"
 )
@@ -102,15 +103,18 @@ func (m mutant) Due(d *crawldb.Datum, now time.Time) bool {
 	return m.due(d, now, due)
 }
 
-func TestMutants(t *testing.T) {
+// TestRulesFindFaults runs over schedules with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
 	var calls atomic.Int64
 	type D = crawldb.Datum
 	type V = schedule.Visit
+	var all []kit.Mutant[scheduletest.Harness]
 	for _, c := range []struct {
 		name string
 		rule string
-		m    mutant
+		s    schedule.FetchSchedule
 	}{
+		{"moves the next fetch beyond the horizon of what it wraps", "a page is not due again at the visit", mondays{schedule.Adaptive{}}},
 		{"Init waits an interval", "Init makes a record due", mutant{init: func(d, _ D, now time.Time) D { d.FetchTime = now.Add(d.Interval); return d }}},
 		{"Init sets the default", "Init keeps an interval that was set", mutant{init: func(d, _ D, _ time.Time) D { d.Interval = 30 * day; return d }}},
 		{"gone in Nutch's way", "an interval is never zero or negative", mutant{gone: func(_, d D, v V) D {
@@ -173,13 +177,14 @@ func TestMutants(t *testing.T) {
 			return schedule.Adaptive{Default: schedule.Default{NutchCompat: true}, AdaptiveMax: 90 * day}.Fetched(d, v)
 		}}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return c.m }, Bounds: bounds})
-			if !slices.Contains(broken(err), c.rule) {
-				t.Errorf("broken are %q, want %q among them", broken(err), c.rule)
-			}
-		})
+		h := scheduletest.Harness{New: func() schedule.FetchSchedule { return c.s }, Bounds: bounds}
+		all = append(all, kit.Mutant[scheduletest.Harness]{Fault: c.name, Rule: c.rule, Harness: h})
 	}
+	for _, c := range faultyPlanners() {
+		h := scheduletest.Harness{New: func() schedule.FetchSchedule { return c.s }}
+		all = append(all, kit.Mutant[scheduletest.Harness]{Fault: c.fault, Rule: c.rule, Harness: h})
+	}
+	kit.Catch(t, scheduletest.Kit, all, nil)
 }
 
 // planner embeds Learned as it should be embedded, but for one fault.
@@ -231,12 +236,14 @@ func (x timeless) Plan(o schedule.PlanOptions) *schedule.Plan {
 	return p
 }
 
-func TestMutantsOfAPlanner(t *testing.T) {
+type faultyPlanner struct {
+	fault, rule string
+	s           schedule.FetchSchedule
+}
+
+func faultyPlanners() []faultyPlanner {
 	const replaces, ofRecords = "a plan replaces the plan and nothing else", "a plan depends on the records and not on their order"
-	for _, c := range []struct {
-		name, rule string
-		s          schedule.FetchSchedule
-	}{
+	return []faultyPlanner{
 		{"the WithPlan of Learned is inherited", replaces, struct{ schedule.Learned }{}},
 		{"WithPlan does nothing", replaces, planner{withPlan: func(s planner, _ *schedule.Plan) schedule.Planner { return s }}},
 		{"WithPlan forgets the budget", replaces, planner{Learned: schedule.Learned{Budget: 7}, withPlan: func(s planner, p *schedule.Plan) schedule.Planner {
@@ -249,10 +256,15 @@ func TestMutantsOfAPlanner(t *testing.T) {
 		}}},
 		{"the last record counts for all", ofRecords, planner{sample: func(x schedule.Sample) schedule.Sample { return &lastWins{Sample: x} }}},
 		{"a plan has no time", ofRecords, planner{sample: func(x schedule.Sample) schedule.Sample { return timeless{x} }}},
-	} {
+	}
+}
+
+// The fault of a planner breaks no other rule.
+func TestFaultOfPlannerBreaksOneRule(t *testing.T) {
+	for _, c := range faultyPlanners() {
 		err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return c.s }})
 		if got := broken(err); !slices.Equal(got, []string{c.rule}) {
-			t.Errorf("%s: broken are %q, want %q", c.name, got, c.rule)
+			t.Errorf("%s: broken are %q, want %q", c.fault, got, c.rule)
 		}
 	}
 }
@@ -272,7 +284,7 @@ func (m mondays) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
 	return monday(m.FetchSchedule.Fetched(d, v))
 }
 
-func TestAFetchTimeBeyondTheHorizonOfAWrappedScheduleIsFound(t *testing.T) {
+func TestNextFetchBeyondHorizonOfWrappedScheduleIsFound(t *testing.T) {
 	for name, s := range map[string]schedule.FetchSchedule{"Default": schedule.Default{}, "Adaptive": schedule.Adaptive{}, "Learned": schedule.Learned{}} {
 		err := scheduletest.Check(scheduletest.Harness{New: func() schedule.FetchSchedule { return mondays{s} }})
 		if got, want := broken(err), []string{"a page is not due again at the visit"}; !slices.Equal(got, want) {
@@ -302,7 +314,7 @@ func TestErrorNamesTheRule(t *testing.T) {
 	}
 }
 
-// A message is to be read: it has one record, and of what changed only the fields that did.
+// A message can be read: it has one record, and of what changed only the fields that did.
 func TestMessagesAreShort(t *testing.T) {
 	var calls atomic.Int64
 	for want, m := range map[string]mutant{

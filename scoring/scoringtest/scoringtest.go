@@ -9,11 +9,11 @@
 package scoringtest
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/scoring"
 )
 
@@ -40,91 +40,48 @@ type Harness struct {
 	Seed uint64
 }
 
-// Error says which rule a filter broke, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule a filter broke, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
-func Run(t *testing.T, h Harness) {
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			if why := r.skip(h); why != "" {
-				t.Skip(why)
-			}
-			if err := r.run(h); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(h Harness) error {
-	var errs []error
-	for _, r := range rules {
-		if r.skip(h) == "" {
-			if err := r.run(h); err != nil {
-				errs = append(errs, &Error{r.name, err})
-			}
+func Check(h Harness) error { return h.kit().Check(context.Background()) }
+
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check { return &check{c, h, h.New()} }}
+}
+
+// check is the run of one rule on one filter.
+type check struct {
+	*kit.Check
+	h Harness
+	f scoring.Filter
+}
+
+func rules() []kit.Rule[*check] {
+	return []kit.Rule[*check]{
+		{Name: "no score is NaN or infinite", Check: each(scoresAreFinite)},
+		{Name: "only the score and the filter's own Meta change", Check: each(onlyTheScore)},
+		{Name: "arguments that are only read are not changed", Check: each(readOnly)},
+		{Name: "the same arguments give the same result", Check: isAFunction},
+		{Name: "Base is neutral in a chain", Check: each(baseIsNeutral)},
+		{Name: "a dropped link is left alone", Check: each(droppedIsDropped)},
+		{Name: "a new record can be updated", Check: each(newRecord)},
+		{Name: "a page loses what it gives and keeps what it receives", Check: each(cashIsConserved)},
+		{Name: "a page gives at least what its links receive, and at most what it has", Check: each(givesWhatItHas)},
+		{Name: "the order of the links to a page makes no difference", Check: each(anyOrder)},
+	}
+}
+
+// each returns a rule that is checked for every sample.
+func each(f func(*check, *sample)) func(*check) {
+	return func(k *check) {
+		for s := range k.h.samples() {
+			k.Prefix = s.name + ": "
+			f(k, s)
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// rule is checked once, or for every sample.
-type rule struct {
-	name  string
-	needs func(h Harness) string // returns why it cannot be checked; nil if it always can
-	once  func(h Harness) error
-	each  func(h Harness, f scoring.Filter, c *sample) error
-}
-
-func (r rule) skip(h Harness) string {
-	if r.needs == nil {
-		return ""
-	}
-	return r.needs(h)
-}
-
-func (r rule) run(h Harness) (err error) {
-	at := "the harness"
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: panic: %v", at, p)
-		}
-	}()
-	if r.once != nil {
-		return r.once(h)
-	}
-	f := h.New()
-	for c := range h.samples() {
-		at = c.name
-		if err := r.each(h, f, c); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-	}
-	return nil
-}
-
-func needsCash(h Harness) string {
-	if h.Cash == nil {
-		return "Harness.Cash is nil"
-	}
-	return ""
-}
-
-func needsSame(h Harness) string {
-	if h.Same == nil {
-		return "Harness.Same is nil"
-	}
-	return ""
 }

@@ -1,7 +1,6 @@
 package scoringtest_test
 
 import (
-	"errors"
 	"math"
 	"regexp"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/scoring/scoringtest"
 )
@@ -124,11 +124,13 @@ func (m mutant) Updated(old, d *crawldb.Datum, f scoring.Flow) {
 	m.OPIC.Updated(old, d, f)
 }
 
-func TestMutants(t *testing.T) {
+// TestRulesFindFaults runs over filters with one fault each the rule that must find it.
+func TestRulesFindFaults(t *testing.T) {
 	type D = crawldb.Datum
 	type L = scoring.Link
 	var opic scoring.OPIC
 	var calls atomic.Int64
+	var all []kit.Mutant[scoringtest.Harness]
 	for _, c := range []struct {
 		name, rule string
 		m          scoring.Filter
@@ -243,13 +245,9 @@ func TestMutants(t *testing.T) {
 			opic.Updated(old, d, f)
 		}}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := scoringtest.Check(harness(c.m))
-			if !slices.Contains(broken(err), c.rule) {
-				t.Errorf("broken are %q, want %q among them: %v", broken(err), c.rule, err)
-			}
-		})
+		all = append(all, kit.Mutant[scoringtest.Harness]{Fault: c.name, Rule: c.rule, Harness: harness(c.m)})
 	}
+	kit.Catch(t, scoringtest.Kit, all, nil)
 }
 
 // chained gives another answer every second time it is asked about the same
@@ -264,18 +262,4 @@ func (c chained) Distribute(from scoring.Page, links []scoring.Link) float64 {
 		links[0].Score++
 	}
 	return gave
-}
-
-// broken returns the names of the rules that err says were broken.
-func broken(err error) (names []string) {
-	if err == nil {
-		return nil
-	}
-	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		var r *scoringtest.Error
-		if errors.As(e, &r) {
-			names = append(names, r.Rule)
-		}
-	}
-	return names
 }

@@ -1,195 +1,116 @@
 package urlfiltertest
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-func filterExplains(make func() urlfilter.Filter, urls []string) error {
-	return explains(make(), urls)
-}
-
-func normalizerExplains(make func() urlfilter.Normalizer, urls []string) error {
-	return explains(make(), urls)
-}
-
-// explains checks that Explain, if there is one, has exactly one answer for any string.
-func explains(v any, urls []string) error {
-	e, ok := v.(urlfilter.Explainer)
-	if !ok {
-		return nil
-	}
-	first := map[string]string{}
-	for _, u := range urls {
-		if err := guard(u, func() error { first[u] = e.Explain(u); return nil }); err != nil {
-			return err
-		}
-	}
-	return together(urls, func(u string) error {
-		if got := e.Explain(u); got != first[u] {
-			return fmt.Errorf("%.200q: %q at first, %q later", u, first[u], got)
-		}
-		return nil
-	})
-}
-
-func explanationsAgree(make func() urlfilter.Filter, urls []string) error {
-	f := make()
-	e, ok := f.(urlfilter.Explainer)
-	if !ok {
-		return nil
-	}
-	type answer struct {
-		url      string
-		accepted bool
-	}
-	byRule := map[string]answer{}
-	for _, u := range urls {
-		rule := e.Explain(u)
-		if rule == "" {
-			continue
-		}
-		got := answer{u, f.Accept(u)}
-		if before, ok := byRule[rule]; ok && before.accepted != got.accepted {
-			return fmt.Errorf("the rule %q decides about %.200q and %.200q, but only one of them is accepted", rule, before.url, u)
-		}
-		byRule[rule] = got
-	}
-	return nil
-}
-
 // reloaded makes a filter or normalizer to reload, and asks it.
 type reloaded struct {
+	*check
 	make   func() any
 	answer func(v any, u string) string
 }
 
-// eachReloaded calls f for the filter and the normalizer of the harness, with
-// the initial content.
-func eachReloaded(h Harness, f func(r reloaded) error) error {
-	var all []reloaded
-	if h.Filter != nil {
-		all = append(all, reloaded{
-			func() any { return h.Filter() },
+// eachReloaded calls f for the filter and the normalizer of the harness, with the
+// initial content.
+func (k *check) eachReloaded(f func(r reloaded)) {
+	k.Need(k.h.Rewrite != nil, "Harness.Rewrite is nil")
+	if k.h.Filter != nil {
+		k.rewrite(First)
+		f(reloaded{k,
+			func() any { return k.h.Filter() },
 			func(v any, u string) string { return fmt.Sprint(v.(urlfilter.Filter).Accept(u)) },
 		})
 	}
-	if h.Normalizer != nil {
-		all = append(all, reloaded{
-			func() any { return h.Normalizer() },
+	if k.h.Normalizer != nil {
+		k.rewrite(First)
+		f(reloaded{k,
+			func() any { return k.h.Normalizer() },
 			func(v any, u string) string {
 				form, err := v.(urlfilter.Normalizer).Normalize(urlfilter.Outlink, u)
 				return fmt.Sprint(form, " ", err != nil)
 			},
 		})
 	}
-	for _, r := range all {
-		if err := h.Rewrite(First); err != nil {
-			return err
-		}
-		if err := f(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-func (r reloaded) answers(v any, urls []string) map[string]string {
+func (k *check) rewrite(c Content) { k.Must(k.h.Rewrite(c), "Harness.Rewrite") }
+
+func (r reloaded) answers(v any) map[string]string {
 	all := map[string]string{}
-	for _, u := range urls {
-		all[u] = r.answer(v, u)
-	}
+	r.each(func(u string) { all[u] = r.answer(v, u) })
 	return all
 }
 
-// same compares current answers with earlier ones.
-func same(before, now map[string]string) error {
-	for u, want := range before {
+// same demands that current answers are the earlier ones.
+func (k *check) same(earlier, now map[string]string) {
+	for u, want := range earlier {
 		if now[u] != want {
-			return fmt.Errorf("%.200q: got %.200s, want %.200s", u, now[u], want)
+			k.Failf("%.200q: got %.200s, want %.200s", u, now[u], want)
 		}
 	}
-	return nil
 }
 
-func reload(v any, wantChanged bool) error {
+func (k *check) reloader(v any) urlfilter.Reloader {
 	r, ok := v.(urlfilter.Reloader)
 	if !ok {
-		return fmt.Errorf("%T is not a Reloader", v)
+		k.Failf("%T is not a Reloader", v)
 	}
-	changed, err := r.Reload()
-	if err == nil && changed != wantChanged {
-		err = fmt.Errorf("Reload returned %v, want %v", changed, wantChanged)
-	}
-	return err
+	return r
 }
 
-func sameIsNoChange(h Harness, urls []string) error {
-	return eachReloaded(h, func(r reloaded) error {
+func (k *check) reload(v any, wantChanged bool) {
+	changed, err := k.reloader(v).Reload()
+	k.Must(err, "Reload")
+	if changed != wantChanged {
+		k.Failf("Reload returned %v, want %v", changed, wantChanged)
+	}
+}
+
+func sameIsNoChange(k *check) {
+	k.eachReloaded(func(r reloaded) {
 		v := r.make()
-		before := r.answers(v, urls)
+		first := r.answers(v)
 		for range 2 {
-			if err := reload(v, false); err != nil {
-				return err
-			}
-			if err := h.Rewrite(First); err != nil { // the same content again
-				return err
-			}
+			k.reload(v, false)
+			k.rewrite(First) // the same content again
 		}
-		return same(before, r.answers(v, urls))
+		k.same(first, r.answers(v))
 	})
 }
 
-func badIsNoChange(h Harness, urls []string) error {
-	return eachReloaded(h, func(r reloaded) error {
+func badIsNoChange(k *check) {
+	k.eachReloaded(func(r reloaded) {
 		v := r.make()
-		before := r.answers(v, urls)
-		if err := h.Rewrite(Bad); err != nil {
-			return err
-		}
+		first := r.answers(v)
+		k.rewrite(Bad)
 		for range 2 { // the second time must fail, too
-			loader, ok := v.(urlfilter.Reloader)
-			if !ok {
-				return fmt.Errorf("%T is not a Reloader", v)
-			}
-			if changed, err := loader.Reload(); err == nil || changed {
-				return fmt.Errorf("Reload of bad content returned %v, %v", changed, err)
+			if changed, err := k.reloader(v).Reload(); err == nil || changed {
+				k.Failf("Reload of bad content returned %v, %v", changed, err)
 			}
 		}
-		if err := same(before, r.answers(v, urls)); err != nil {
-			return err
-		}
-		if err := h.Rewrite(First); err != nil {
-			return err
-		}
-		if err := reload(v, false); err != nil {
-			return fmt.Errorf("after the content was repaired: %w", err)
-		}
-		return same(before, r.answers(v, urls))
+		k.same(first, r.answers(v))
+		k.rewrite(First)
+		k.reload(v, false) // the content was repaired
+		k.same(first, r.answers(v))
 	})
 }
 
-func reloadedIsNew(h Harness, urls []string) error {
-	return eachReloaded(h, func(r reloaded) error {
+func reloadedIsNew(k *check) {
+	k.eachReloaded(func(r reloaded) {
 		v := r.make()
-		first := r.answers(v, urls)
+		first := r.answers(v)
 		for _, c := range []Content{Other, First} {
-			if err := h.Rewrite(c); err != nil {
-				return err
-			}
-			if err := reload(v, true); err != nil {
-				return err
-			}
-			now := r.answers(v, urls)
-			if err := same(r.answers(r.make(), urls), now); err != nil {
-				return err
-			}
-			if c == Other && same(first, now) == nil {
-				return errors.New("the other rules give the same answers: the harness needs URLs for which they differ")
+			k.rewrite(c)
+			k.reload(v, true)
+			now := r.answers(v)
+			k.same(r.answers(r.make()), now)
+			if c == Other && maps.Equal(first, now) {
+				k.Failf("the other rules give the same answers: the harness needs URLs for which they differ")
 			}
 		}
-		return nil
 	})
 }

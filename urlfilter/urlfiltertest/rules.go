@@ -1,35 +1,14 @@
 package urlfiltertest
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/recrawl/recrawl/urlfilter"
 )
-
-var rules = []rule{
-	{name: "a filter answers for any string", filter: filterIsTotal},
-	{name: "a filter gives one answer for one URL", filter: filterIsAFunction},
-	{name: "equal filters give equal answers", filter: filtersAgree},
-	{name: "a filter can be used concurrently", filter: filterIsConcurrent},
-	{name: "a filter explains any string", filter: filterExplains},
-	{name: "one rule gives one answer", filter: explanationsAgree},
-	{name: "a normalizer answers for any string", normalizer: normalizerIsTotal},
-	{name: "a normalizer gives one answer for one URL", normalizer: normalizerIsAFunction},
-	{name: "a normalizer can be used concurrently", normalizer: normalizerIsConcurrent},
-	{name: "a normal form is its own normal form", normalizer: isIdempotent},
-	{name: "a normal form is an absolute URL", normalizer: isAbsolute},
-	{name: "a refusal comes with an empty string", normalizer: refusalIsEmpty},
-	{name: "a normalizer explains any string", normalizer: normalizerExplains},
-	{name: "KeepsHost is right", normalizer: hostIsKept},
-	{name: "unchanged content is not reloaded", reloader: sameIsNoChange},
-	{name: "a failed reload changes nothing", reloader: badIsNoChange},
-	{name: "after a reload the answers are those of a new one", reloader: reloadedIsNew},
-}
 
 var scopes = []urlfilter.Scope{
 	urlfilter.Inject, urlfilter.Outlink, urlfilter.Fetcher, urlfilter.Generate, urlfilter.CrawlDB, urlfilter.LinkDB, urlfilter.Indexer, "", "another",
@@ -68,160 +47,178 @@ func sample(seed uint64) []string {
 	return urls
 }
 
-// guard calls f and turns a panic into an error that names the URL.
-func guard(u string, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%.200q: panic: %v", u, p)
-		}
+// guard calls f, and breaks the rule if it panics. The message names the URL.
+func (k *check) guard(u string, f func()) {
+	var err error
+	func() {
+		defer k.Recover(&err)
+		f()
 	}()
-	return f()
+	k.Must(err, "%.200q", u)
 }
 
-func filterIsTotal(make func() urlfilter.Filter, urls []string) error {
-	f := make()
-	for _, u := range urls {
-		if err := guard(u, func() error { f.Accept(u); return nil }); err != nil {
-			return err
-		}
+// each calls f for every URL.
+func (k *check) each(f func(u string)) {
+	for _, u := range k.urls {
+		k.guard(u, func() { f(u) })
 	}
-	return nil
-}
-
-func filterIsAFunction(make func() urlfilter.Filter, urls []string) error {
-	f := make()
-	first := map[string]bool{}
-	for _, u := range urls {
-		first[u] = f.Accept(u)
-	}
-	for i := range urls { // in another order
-		u := urls[len(urls)-1-i]
-		if got := f.Accept(u); got != first[u] {
-			return fmt.Errorf("%.200q: %v at first, %v later", u, first[u], got)
-		}
-	}
-	return nil
-}
-
-func filtersAgree(make func() urlfilter.Filter, urls []string) error {
-	a, b := make(), make()
-	for _, u := range urls {
-		if x, y := a.Accept(u), b.Accept(u); x != y {
-			return fmt.Errorf("%.200q: equal filters answer %v and %v", u, x, y)
-		}
-	}
-	return nil
-}
-
-func filterIsConcurrent(make func() urlfilter.Filter, urls []string) error {
-	f := make()
-	want := map[string]bool{}
-	for _, u := range urls {
-		want[u] = f.Accept(u)
-	}
-	return together(urls, func(u string) error {
-		if got := f.Accept(u); got != want[u] {
-			return fmt.Errorf("%.200q: %v alone, %v concurrently", u, want[u], got)
-		}
-		return nil
-	})
 }
 
 // together calls f for every URL from several goroutines at once, each in another
 // order.
-func together(urls []string, f func(u string) error) error {
-	errs := make([]error, 8)
-	var wg sync.WaitGroup
-	for w := range errs {
-		wg.Go(func() {
-			for i := range urls {
-				u := urls[(i+w*len(urls)/len(errs))%len(urls)]
-				if err := guard(u, func() error { return f(u) }); err != nil {
-					errs[w] = err
-					return
-				}
-			}
-		})
+func (k *check) together(f func(u string)) {
+	const workers = 8
+	k.Together(workers, func(w int) {
+		for i := range k.urls {
+			u := k.urls[(i+w*len(k.urls)/workers)%len(k.urls)]
+			k.guard(u, func() { f(u) })
+		}
+	})
+}
+
+func filterIsTotal(k *check) {
+	f := k.filter()
+	k.each(func(u string) { f.Accept(u) })
+}
+
+func filterIsAFunction(k *check) {
+	f := k.filter()
+	first := map[string]bool{}
+	k.each(func(u string) { first[u] = f.Accept(u) })
+	for _, u := range slices.Backward(k.urls) { // in another order
+		if got := f.Accept(u); got != first[u] {
+			k.Failf("%.200q: %v at first, %v later", u, first[u], got)
+		}
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+}
+
+func filtersAgree(k *check) {
+	a, b := k.filter(), k.filter()
+	k.each(func(u string) {
+		if x, y := a.Accept(u), b.Accept(u); x != y {
+			k.Failf("equal filters answer %v and %v", x, y)
+		}
+	})
+}
+
+func filterIsConcurrent(k *check) {
+	f := k.filter()
+	want := map[string]bool{}
+	k.each(func(u string) { want[u] = f.Accept(u) })
+	k.together(func(u string) {
+		if got := f.Accept(u); got != want[u] {
+			k.Failf("%v alone, %v concurrently", want[u], got)
+		}
+	})
+}
+
+func filterExplains(k *check) { k.explains(k.filter()) }
+
+func normalizerExplains(k *check) { k.explains(k.normalizer()) }
+
+// explains checks that Explain, if there is one, has exactly one answer for any string.
+func (k *check) explains(v any) {
+	e, ok := v.(urlfilter.Explainer)
+	if !ok {
+		return
+	}
+	first := map[string]string{}
+	k.each(func(u string) { first[u] = e.Explain(u) })
+	k.together(func(u string) {
+		if got := e.Explain(u); got != first[u] {
+			k.Failf("%q at first, %q later", first[u], got)
+		}
+	})
+}
+
+func explanationsAgree(k *check) {
+	f := k.filter()
+	e, ok := f.(urlfilter.Explainer)
+	if !ok {
+		return
+	}
+	type answer struct {
+		url      string
+		accepted bool
+	}
+	byRule := map[string]answer{}
+	k.each(func(u string) {
+		rule := e.Explain(u)
+		if rule == "" {
+			return
+		}
+		got := answer{u, f.Accept(u)}
+		if earlier, ok := byRule[rule]; ok && earlier.accepted != got.accepted {
+			k.Failf("the rule %q decides about this and about %.200q, but only one of them is accepted", rule, earlier.url)
+		}
+		byRule[rule] = got
+	})
 }
 
 // eachForm calls f with the result for every URL in every scope.
-func eachForm(n urlfilter.Normalizer, urls []string, f func(scope urlfilter.Scope, u, form string, err error) error) error {
+func (k *check) eachForm(n urlfilter.Normalizer, f func(scope urlfilter.Scope, u, form string, err error)) {
 	for _, scope := range scopes {
-		for _, u := range urls {
-			err := guard(u, func() error {
-				form, err := n.Normalize(scope, u)
-				return f(scope, u, form, err)
-			})
-			if err != nil {
-				return fmt.Errorf("scope %q: %w", scope, err)
-			}
-		}
+		k.Prefix = fmt.Sprintf("scope %q: ", scope)
+		k.each(func(u string) {
+			form, err := n.Normalize(scope, u)
+			f(scope, u, form, err)
+		})
 	}
-	return nil
 }
 
-func normalizerIsTotal(make func() urlfilter.Normalizer, urls []string) error {
-	return eachForm(make(), urls, func(urlfilter.Scope, string, string, error) error { return nil })
+func normalizerIsTotal(k *check) {
+	k.eachForm(k.normalizer(), func(urlfilter.Scope, string, string, error) {})
 }
 
-func normalizerIsAFunction(make func() urlfilter.Normalizer, urls []string) error {
-	n, other := make(), make()
-	return eachForm(n, urls, func(scope urlfilter.Scope, u, form string, err error) error {
+func normalizerIsAFunction(k *check) {
+	n, other := k.normalizer(), k.normalizer()
+	k.eachForm(n, func(scope urlfilter.Scope, u, form string, err error) {
 		for _, n := range []urlfilter.Normalizer{n, other} {
 			if again, err2 := n.Normalize(scope, u); again != form || (err == nil) != (err2 == nil) {
-				return fmt.Errorf("%.200q: %.200q, %v at first, %.200q, %v later", u, form, err, again, err2)
+				k.Failf("%.200q, %v at first, %.200q, %v later", form, err, again, err2)
 			}
 		}
-		return nil
 	})
 }
 
-func normalizerIsConcurrent(make func() urlfilter.Normalizer, urls []string) error {
-	n := make()
+func normalizerIsConcurrent(k *check) {
+	n := k.normalizer()
 	want := map[string]string{}
-	for _, u := range urls {
-		want[u], _ = n.Normalize(urlfilter.Outlink, u)
-	}
-	return together(urls, func(u string) error {
+	k.each(func(u string) { want[u], _ = n.Normalize(urlfilter.Outlink, u) })
+	k.together(func(u string) {
 		if got, _ := n.Normalize(urlfilter.Outlink, u); got != want[u] {
-			return fmt.Errorf("%.200q: %.200q alone, %.200q concurrently", u, want[u], got)
+			k.Failf("%.200q alone, %.200q concurrently", want[u], got)
 		}
-		return nil
 	})
 }
 
-func isIdempotent(make func() urlfilter.Normalizer, urls []string) error {
-	n := make()
-	return eachForm(n, urls, func(scope urlfilter.Scope, u, form string, err error) error {
+func isIdempotent(k *check) {
+	n := k.normalizer()
+	k.eachForm(n, func(scope urlfilter.Scope, u, form string, err error) {
 		if err != nil {
-			return nil
+			return
 		}
 		if again, err := n.Normalize(scope, form); again != form || err != nil {
-			return fmt.Errorf("%.200q: the normal form is %.200q, but its own normal form is %.200q, %v", u, form, again, err)
+			k.Failf("the normal form is %.200q, but its own normal form is %.200q, %v", form, again, err)
 		}
-		return nil
 	})
 }
 
 // hostIsKept checks the answers of a [urlfilter.HostKeeper].
-func hostIsKept(make func() urlfilter.Normalizer, urls []string) error {
-	n := make()
-	k, ok := n.(urlfilter.HostKeeper)
+func hostIsKept(k *check) {
+	n := k.normalizer()
+	keeper, ok := n.(urlfilter.HostKeeper)
 	if !ok {
-		return nil
+		return
 	}
-	return eachForm(n, urls, func(scope urlfilter.Scope, u, form string, err error) error {
+	k.eachForm(n, func(scope urlfilter.Scope, u, form string, err error) {
 		host := hostOf(u)
-		if host == "" || err != nil || !k.KeepsHost(scope, host) {
-			return nil
+		if host == "" || err != nil || !keeper.KeepsHost(scope, host) {
+			return
 		}
 		if now := hostOf(form); now != host {
-			return fmt.Errorf("%.200q: the normal form is %.200q, although KeepsHost of %.200q is true", u, form, host)
+			k.Failf("the normal form is %.200q, although KeepsHost of %.200q is true", form, host)
 		}
-		return nil
 	})
 }
 
@@ -241,26 +238,24 @@ func hostOf(s string) string {
 
 // isAbsolute checks the normal forms of URLs only: in other strings a normalizer may
 // change a part, and leave the rest for another one to repair or refuse.
-func isAbsolute(make func() urlfilter.Normalizer, urls []string) error {
-	return eachForm(make(), urls, func(_ urlfilter.Scope, u, form string, err error) error {
+func isAbsolute(k *check) {
+	k.eachForm(k.normalizer(), func(_ urlfilter.Scope, u, form string, err error) {
 		if p, notURL := url.Parse(u); err != nil || notURL != nil || !p.IsAbs() {
-			return nil
+			return
 		}
 		if p, err := url.Parse(form); err != nil || !p.IsAbs() {
-			return fmt.Errorf("%.200q: the normal form %.200q is not an absolute URL: %v", u, form, err)
+			k.Failf("the normal form %.200q is not an absolute URL: %v", form, err)
 		}
-		return nil
 	})
 }
 
-func refusalIsEmpty(make func() urlfilter.Normalizer, urls []string) error {
-	return eachForm(make(), urls, func(_ urlfilter.Scope, u, form string, err error) error {
+func refusalIsEmpty(k *check) {
+	k.eachForm(k.normalizer(), func(_ urlfilter.Scope, u, form string, err error) {
 		if err != nil && form != "" {
-			return fmt.Errorf("%.200q: returned %.200q with the error %v", u, form, err)
+			k.Failf("returned %.200q with the error %v", form, err)
 		}
 		if err == nil && form == "" && u != "" {
-			return fmt.Errorf("%.200q: returned an empty normal form and no error", u)
+			k.Failf("returned an empty normal form and no error")
 		}
-		return nil
 	})
 }

@@ -10,10 +10,10 @@
 package urlfiltertest
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"testing"
 
+	"github.com/recrawl/recrawl/internal/kit"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -47,86 +47,66 @@ const (
 	Bad                  // invalid rules
 )
 
-// Error says which rule was broken, and how.
-type Error struct {
-	Rule string
-	Err  error
-}
-
-// Error begins with the rule.
-func (e *Error) Error() string { return fmt.Sprintf("rule %q is broken: %v", e.Rule, e.Err) }
-
-// Unwrap returns how it was broken.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says which rule was broken, in its field Rule, and how, in Err.
+type Error = kit.Error
 
 // Run checks each rule in a subtest of its name.
-func Run(t *testing.T, h Harness) {
-	if h.Filter == nil && h.Normalizer == nil {
-		t.Fatal("the harness has neither a Filter nor a Normalizer")
-	}
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			if why := r.skip(h); why != "" {
-				t.Skip(why)
-			}
-			if err := r.run(h); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
 // Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
 // or nil. Rules that the harness cannot test are skipped.
-func Check(h Harness) error {
-	var errs []error
-	for _, r := range rules {
-		if r.skip(h) == "" {
-			if err := r.run(h); err != nil {
-				errs = append(errs, &Error{r.name, err})
-			}
+func Check(h Harness) error { return h.kit().Check(context.Background()) }
+
+func (h Harness) kit() kit.Kit[*check] {
+	return kit.Kit[*check]{Rules: rules(), Start: func(c *kit.Check) *check {
+		k := &check{c, h, append(sample(h.Seed), h.URLs...)}
+		if h.Filter == nil && h.Normalizer == nil {
+			k.Failf("the harness has neither a Filter nor a Normalizer")
 		}
-	}
-	return errors.Join(errs...)
+		if h.Rewrite != nil {
+			k.rewrite(First)
+		}
+		return k
+	}}
 }
 
-// rule is about a filter, about a normalizer, or about all that can be reloaded.
-type rule struct {
-	name       string
-	filter     func(f func() urlfilter.Filter, urls []string) error
-	normalizer func(n func() urlfilter.Normalizer, urls []string) error
-	reloader   func(h Harness, urls []string) error
+// check is the run of one rule.
+type check struct {
+	*kit.Check
+	h    Harness
+	urls []string
 }
 
-func (r rule) skip(h Harness) string {
-	switch {
-	case r.filter != nil && h.Filter == nil:
-		return "Harness.Filter is nil"
-	case r.normalizer != nil && h.Normalizer == nil:
-		return "Harness.Normalizer is nil"
-	case r.reloader != nil && h.Rewrite == nil:
-		return "Harness.Rewrite is nil"
-	}
-	return ""
+// filter returns a filter for a rule about filters.
+func (k *check) filter() urlfilter.Filter {
+	k.Need(k.h.Filter != nil, "Harness.Filter is nil")
+	return k.h.Filter()
 }
 
-func (r rule) run(h Harness) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	urls := append(sample(h.Seed), h.URLs...)
-	if h.Rewrite != nil {
-		if err := h.Rewrite(First); err != nil {
-			return err
-		}
+// normalizer returns a normalizer for a rule about normalizers.
+func (k *check) normalizer() urlfilter.Normalizer {
+	k.Need(k.h.Normalizer != nil, "Harness.Normalizer is nil")
+	return k.h.Normalizer()
+}
+
+func rules() []kit.Rule[*check] {
+	return []kit.Rule[*check]{
+		{Name: "a filter answers for any string", Check: filterIsTotal},
+		{Name: "a filter gives one answer for one URL", Check: filterIsAFunction},
+		{Name: "equal filters give equal answers", Check: filtersAgree},
+		{Name: "a filter can be used concurrently", Check: filterIsConcurrent},
+		{Name: "a filter explains any string", Check: filterExplains},
+		{Name: "one rule gives one answer", Check: explanationsAgree},
+		{Name: "a normalizer answers for any string", Check: normalizerIsTotal},
+		{Name: "a normalizer gives one answer for one URL", Check: normalizerIsAFunction},
+		{Name: "a normalizer can be used concurrently", Check: normalizerIsConcurrent},
+		{Name: "a normal form is its own normal form", Check: isIdempotent},
+		{Name: "a normal form is an absolute URL", Check: isAbsolute},
+		{Name: "a refusal comes with an empty string", Check: refusalIsEmpty},
+		{Name: "a normalizer explains any string", Check: normalizerExplains},
+		{Name: "KeepsHost is right", Check: hostIsKept},
+		{Name: "unchanged content is not reloaded", Check: sameIsNoChange},
+		{Name: "a failed reload changes nothing", Check: badIsNoChange},
+		{Name: "after a reload the answers are those of a new one", Check: reloadedIsNew},
 	}
-	if r.reloader != nil {
-		return r.reloader(h, urls)
-	}
-	if r.filter != nil {
-		return r.filter(h.Filter, urls)
-	}
-	return r.normalizer(h.Normalizer, urls)
 }
