@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 	if _, err := ParseDomain(strings.NewReader("example.org\n#\nnot a host\n"), Options{}); fmt.Sprint(err) != `urlfilter: line 3: "not a host" is not a host, domain or suffix` {
 		t.Error(err)
 	}
-	if _, err := ParseDomain(strings.NewReader("a b"), Options{}); fmt.Sprint(err) != `urlfilter: "a b" is not a host, domain or suffix` {
+	if _, err := ParseDomain(strings.NewReader("a b"), Options{}); fmt.Sprint(err) != `urlfilter: line 1: "a b" is not a host, domain or suffix` {
 		t.Error(err)
 	}
 	if _, err := Within("a..b"); fmt.Sprint(err) != `urlfilter: "a..b" is not a host` {
@@ -363,6 +363,31 @@ func FuzzParseDomain(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAllowSchemes(t *testing.T) {
+	for _, c := range []struct {
+		rules     *Rules
+		url, want string
+	}{
+		{Default(), "ftp://h/", ""},
+		{Default().AllowSchemes("FTP", "http"), "ftp://h/", "ftp://h/"},
+		{Default().AllowSchemes("FTP", "http"), "HTTPS://h", "https://h/"},
+		{Default().AllowSchemes("ftp").AllowSchemes("gemini"), "ftp://h/", "ftp://h/"},
+		{Default().AllowSchemes("ftp").AllowSchemes("gemini"), "gemini://h", "gemini://h/"},
+		{(&Rules{Normalizers: []Normalizer{Basic{NutchCompat: true}}}).AllowSchemes("gemini"), "mailto:a@b", "mailto:a@b"},
+		{(&Rules{}).AllowSchemes("ftp"), "x:y", "x:y"},
+	} {
+		if got, err := c.rules.Apply(Inject, c.url); got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%s: %q, %v, want %q", c.url, got, err, c.want)
+		}
+	}
+	// The slice that others may share is not changed.
+	shared := []Normalizer{Basic{}}
+	(&Rules{Normalizers: shared}).AllowSchemes("ftp")
+	if shared[0].(Basic).Schemes != nil {
+		t.Error("the normalizers of other rules changed")
+	}
 }
 
 func BenchmarkDefault(b *testing.B) {
