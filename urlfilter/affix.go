@@ -130,15 +130,6 @@ func (f *suffixFilter) suffix(url string) *affix {
 			url = path
 		}
 	}
-	if n := len(url); n > 0 && url[n-1] < utf8.RuneSelf {
-		c := url[n-1]
-		if f.o.IgnoreCase && 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if !f.begins(c) {
-			return nil
-		}
-	}
 	// Only as much of the end as the longest suffix can match.
 	var buf [64]byte
 	end := buf[:0]
@@ -171,11 +162,7 @@ func (f *suffixFilter) empty() bool { return len(f.sorted) == 0 && !f.o.Reject }
 type affixes struct {
 	sorted  []affix
 	longest int
-	first   [4]uint64 // a bit for each byte that one of them begins with
 }
-
-// begins reports whether one of them begins with a byte, or is empty.
-func (a *affixes) begins(c byte) bool { return a.first[c>>6]>>(c&63)&1 != 0 }
 
 type affix struct {
 	key  string
@@ -205,11 +192,6 @@ func sortAffixes(all []affix) affixes {
 		if n := len(out.sorted); n == 0 || !strings.HasPrefix(a.key, out.sorted[n-1].key) {
 			out.sorted = append(out.sorted, a)
 			out.longest = max(out.longest, len(a.key))
-			if a.key == "" {
-				out.first = [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
-			} else {
-				out.first[a.key[0]>>6] |= 1 << (a.key[0] & 63)
-			}
 		}
 	}
 	return out
@@ -217,9 +199,6 @@ func sortAffixes(all []affix) affixes {
 
 // find returns the entry that s begins with, or nil.
 func find[S string | []byte](a *affixes, s S) *affix {
-	if len(s) > 0 && !a.begins(s[0]) {
-		return nil
-	}
 	lo, hi := 0, len(a.sorted) // of the first that is greater
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 
 	"github.com/recrawl/recrawl/internal/javaurl"
 )
@@ -22,16 +21,6 @@ type domainFilter struct {
 type domainEntry struct {
 	line  int // its line in the file; 0 if there is none
 	below below
-	// last is the last result: a lookup in the public suffix list takes longer
-	// than everything else, and most domains have few hosts.
-	last atomic.Pointer[lastBelow]
-}
-
-// lastBelow says whether an entry lists the host that has these additional
-// labels.
-type lastBelow struct {
-	labels string
-	listed bool
 }
 
 // below is what an entry says of the hosts below it.
@@ -203,13 +192,8 @@ func (e *domainEntry) lists(labels, host, parent string) bool {
 	case e.below == belowMost && labels == commonLabel:
 		return true
 	}
-	if last := e.last.Load(); last != nil && last.labels == labels {
-		return last.listed
-	}
 	suffix, domain := domainOf(host)
-	listed := parent == suffix || parent == domain
-	e.last.Store(&lastBelow{strings.Clone(labels), listed})
-	return listed
+	return parent == suffix || parent == domain
 }
 
 // Explain returns the entry that lists the host.

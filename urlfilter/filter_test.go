@@ -365,6 +365,33 @@ func FuzzParseDomain(f *testing.F) {
 	})
 }
 
+// A list of suffixes says what strings.HasSuffix says of each.
+func TestSuffixesAsHasSuffix(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	parts := []string{"a", "b", "ab", "1", "/", ".", "?", "#", ":", "@", "A", "é", "É", "a/b/", ".gz", ".JPG"}
+	suffixes := []string{".gz", ".jpg", "É", "b"}
+	for range 20_000 {
+		var b strings.Builder
+		for range r.IntN(14) {
+			b.WriteString(parts[r.IntN(len(parts))])
+		}
+		url := "http://" + b.String()
+		for _, ignore := range []bool{false, true} {
+			want := false
+			for _, s := range suffixes {
+				text := url
+				if ignore {
+					text, s = strings.ToLower(text), strings.ToLower(s)
+				}
+				want = want || strings.HasSuffix(text, s)
+			}
+			if NewSuffix(SuffixOptions{IgnoreCase: ignore}, suffixes...).Accept(url) != want {
+				t.Fatalf("%q: accepted %v, want %v", url, !want, want)
+			}
+		}
+	}
+}
+
 func TestAllowSchemes(t *testing.T) {
 	for _, c := range []struct {
 		rules     *Rules

@@ -50,62 +50,32 @@ func readLines(r io.Reader, f func(n int, line string) error) error {
 // hostOf returns the host of a URL in normal form, without the port; empty if
 // it has none.
 func hostOf(url string) string {
-	if begin, end := usualHost(url); begin > 0 {
-		return strings.TrimSuffix(url[begin:end], ".")
-	}
 	_, _, host, _, _, _ := cutURL(url)
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// usualHost returns where the host of a URL begins and ends if it is a name
-// under http or https, without a port, in ASCII and lower case; otherwise begin
-// is 0.
-func usualHost(url string) (begin, end int) {
-	begin = len("http://")
-	if !strings.HasPrefix(url, "http://") {
-		if !strings.HasPrefix(url, "https://") {
-			return 0, 0
-		}
-		begin++
-	}
-	for end = begin; end < len(url); end++ {
-		c := url[end]
-		if class[c]&inHost != 0 || c == '.' {
-			continue
-		}
-		if c != '/' && c != '?' && c != '#' {
-			return 0, 0
-		}
-		break
-	}
-	return begin, end
-}
-
 // pathOf returns the path of a URL; false if it has no scheme.
 func pathOf(url string) (string, bool) {
-	_, start, end, ok := pathAt(url)
+	start, end, ok := pathAt(url)
 	return url[start:end], ok
 }
 
 // pathAt returns where the path of a URL begins and ends; false if it has no scheme.
-// The host lies between begin and start if it is a usual one; otherwise begin is 0.
-func pathAt(url string) (begin, start, end int, ok bool) {
-	begin, start = usualHost(url)
-	if begin == 0 {
-		for start = 0; start < len(url) && url[start] != ':'; start++ {
-			if c := url[start]; c == '/' || c == '?' || c == '#' {
-				return 0, 0, 0, false
-			}
-		}
-		if start == 0 || start == len(url) {
-			return 0, 0, 0, false
+func pathAt(url string) (start, end int, ok bool) {
+	for start < len(url) && url[start] != ':' {
+		if c := url[start]; c == '/' || c == '?' || c == '#' {
+			return 0, 0, false
 		}
 		start++
-		if strings.HasPrefix(url[start:], "//") {
-			for start += 2; start < len(url) && url[start] != '/'; start++ {
-				if url[start] == '?' || url[start] == '#' {
-					return 0, start, start, true
-				}
+	}
+	if start == 0 || start == len(url) {
+		return 0, 0, false
+	}
+	start++
+	if strings.HasPrefix(url[start:], "//") {
+		for start += 2; start < len(url) && url[start] != '/'; start++ {
+			if url[start] == '?' || url[start] == '#' {
+				return start, start, true
 			}
 		}
 	}
@@ -115,5 +85,5 @@ func pathAt(url string) (begin, start, end int, ok bool) {
 			end = start + i
 		}
 	}
-	return begin, start, end, true
+	return start, end, true
 }

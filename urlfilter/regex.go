@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/internal/javaregex"
@@ -73,11 +72,8 @@ type ruleList struct {
 // section holds what is between ">" and "<", in one place or several, for one
 // name.
 type section struct {
-	rules []int
-	// Whether the name is the domain of the host below it with the commonLabel,
-	// and the last result for other hosts: see domainEntry.
-	common bool
-	last   atomic.Pointer[lastBelow]
+	rules  []int
+	common bool // the name is the domain of the host below it with the commonLabel
 }
 
 // addTo adds a rule to the section of a name.
@@ -97,11 +93,7 @@ func (s *section) isDomain(labels, host, parent string) bool {
 	if labels == commonLabel {
 		return s.common
 	}
-	if last := s.last.Load(); last != nil && last.labels == labels {
-		return last.listed
-	}
 	_, domain := domainNutch(host)
-	s.last.Store(&lastBelow{strings.Clone(labels), domain == parent})
 	return domain == parent
 }
 

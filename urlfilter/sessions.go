@@ -21,7 +21,7 @@ type SessionIDs struct{}
 
 // Normalize returns the URL without session ids. The scope makes no difference.
 func (SessionIDs) Normalize(_ Scope, url string) (string, error) {
-	if !mayHaveSession(url) {
+	if !strings.ContainsAny(url, "?;&") {
 		return url, nil
 	}
 	rest, fragment, hasFragment := strings.Cut(url, "#")
@@ -82,24 +82,6 @@ func dropSessions(query string) string {
 		first = false
 	}
 	return kept.String()
-}
-
-// mayHaveSession reports whether a closer look is worthwhile: whether a
-// parameter begins like one of the names.
-func mayHaveSession(url string) bool {
-	if strings.IndexByte(url, '?') < 0 && strings.IndexByte(url, ';') < 0 && strings.IndexByte(url, '&') < 0 {
-		return false
-	}
-	for i := range len(url) - 1 {
-		if c := url[i]; c != '?' && c != '&' && c != ';' {
-			continue
-		}
-		switch url[i+1] | 0x20 {
-		case 'a', 'c', 'j', 'o', 'p', 's', 'x', 'z':
-			return true
-		}
-	}
-	return false
 }
 
 // isSession reports whether a parameter, "name=value", is a session id; all is

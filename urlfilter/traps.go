@@ -74,7 +74,7 @@ func limitOf(n, def int) (int, bool) {
 }
 
 func (t Traps) rule(url string) trap {
-	begin, start, end, ok := pathAt(url)
+	start, end, ok := pathAt(url)
 	if !ok {
 		return trapNone
 	}
@@ -88,15 +88,11 @@ func (t Traps) rule(url string) trap {
 		if max, ok := limitOf(t.MaxDepth, defaultMaxDepth); ok && n > max {
 			return trapDepth
 		}
-		if max, ok := limitOf(t.MaxRepeats, defaultMaxRepeats); ok && mayRepeat(url[start:]) && (repeats(path, max) || javaregex.RepeatsSegment(url)) {
+		if max, ok := limitOf(t.MaxRepeats, defaultMaxRepeats); ok && (repeats(path, max) || javaregex.RepeatsSegment(url)) {
 			return trapRepeats
 		}
 		if max, ok := limitOf(t.MaxHosts, defaultMaxHosts); ok {
-			host := url[begin:start]
-			if begin == 0 {
-				host = hostOf(url)
-			}
-			if hostSegments(path, strings.TrimSuffix(host, ".")) > max {
+			if hostSegments(path, hostOf(url)) > max {
 				return trapHosts
 			}
 		}
@@ -119,27 +115,6 @@ func (t Traps) rule(url string) trap {
 		return trapSame
 	}
 	return trapNone
-}
-
-// mayRepeat reports whether the segments are worth a closer look: it is false
-// if they are all different.
-func mayRepeat(path string) bool {
-	var seen uint64
-	for {
-		seg, rest, ok := strings.Cut(path, "/")
-		if !ok {
-			return false
-		}
-		n := uint(len(seg))
-		if n > 0 {
-			n += uint(seg[0])*7 + uint(seg[n/2])*11 + uint(seg[n-1])*13
-		}
-		if seen>>(n%64)&1 != 0 {
-			return true
-		}
-		seen |= 1 << (n % 64)
-		path = rest
-	}
 }
 
 // longestRepeat is how many segments may be repeated together.
