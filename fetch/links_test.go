@@ -543,6 +543,27 @@ func TestNutchTargetsKnowTheVisit(t *testing.T) {
 	}
 }
 
+// Hosts are compared, as in Nutch: not their ports nor the schemes.
+func TestIgnoreExternalComparesHostsOnly(t *testing.T) {
+	links := body("text/html", "http://www.a.com:8080/x https://www.a.com/y http://b.a.com/z file:///etc/hosts")
+	for _, nutch := range []bool{false, true} {
+		for by, want := range map[hostdb.By]string{
+			hostdb.ByHost:   "http://www.a.com:8080/x https://www.a.com/y",
+			hostdb.ByDomain: "http://www.a.com:8080/x https://www.a.com/y http://b.a.com/z",
+			hostdb.ByIP:     "http://www.a.com:8080/x https://www.a.com/y",
+		} {
+			kept, _ := kept(t, fetch.Options{NutchCompat: nutch, Links: fetch.Links{IgnoreExternal: true, By: by}}, false, links)
+			var got []string
+			for _, l := range kept {
+				got = append(got, l.URL)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%v, nutch %v: %s, want %s", by, nutch, got, want)
+			}
+		}
+	}
+}
+
 func TestNutchCountsLinksAfterFilteringWhenTheFetcherParses(t *testing.T) {
 	rules := &urlfilter.Rules{Filters: []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { return !strings.Contains(u, "/no") })}}
 	for apart, want := range map[bool]string{false: "http://x/1=1 rejected 1 cut 0", true: "http://x/1=2 rejected 1 cut 0"} {

@@ -254,8 +254,13 @@ type Parsing struct {
 // Links selects the outlinks of a page that are kept.
 type Links struct {
 	// IgnoreExternal drops outlinks and redirects to other hosts, IgnoreInternal those
-	// within a host; with By ByDomain, to other domains and within a domain. A URL without a
-	// host is external. (Nutch: db.ignore.external.links, db.ignore.internal.links,
+	// within a host. Hosts are compared by name or address alone, as Nutch does: neither
+	// scheme nor port counts, so a link from http://a.example/ to https://a.example:8443/
+	// is internal, and one to http://www.a.example/ is external. With By ByDomain the
+	// registered domains are compared instead (see hostdb.By.Key), so that the latter is
+	// internal too; ByIP compares hosts. URLs without a host, such as those of files, are
+	// internal to each other and external to all others. (Nutch:
+	// db.ignore.external.links, db.ignore.internal.links,
 	// db.ignore.external.links.mode.)
 	IgnoreExternal, IgnoreInternal bool
 	By                             hostdb.By

@@ -14,7 +14,7 @@ import (
 )
 
 func IgnoreExternal() cli.Flag {
-	return &cli.BoolFlag{Name: "ignore-external", Category: SelectionGroup, Usage: "follow no links to other hosts"}
+	return &cli.BoolFlag{Name: "ignore-external", Category: SelectionGroup, Usage: "follow no links to other hosts; ports and schemes do not count"}
 }
 
 // Selection returns the selection flags that verbs share.
