@@ -25,8 +25,8 @@ const (
 // queueOf returns the name of the queue for a URL. By address, that is the
 // queue of its host until the address is known: there it waits for the lookup.
 func (l *loop) queueOf(url string) string {
-	name := l.o.Politeness.By.Key(url)
-	if l.o.Politeness.By == hostdb.ByIP {
+	name := l.opts.Politeness.By.Key(url)
+	if l.opts.Politeness.By == hostdb.ByIP {
 		if addr := l.addresses.get(name); addr != "" {
 			return addr
 		}
@@ -37,7 +37,7 @@ func (l *loop) queueOf(url string) string {
 // needsLookup reports whether a queue is that of a host whose address has to be
 // looked up.
 func (l *loop) needsLookup(queue string) bool {
-	if l.o.Politeness.By != hostdb.ByIP || queue == "" {
+	if l.opts.Politeness.By != hostdb.ByIP || queue == "" {
 		return false
 	}
 	_, err := netip.ParseAddr(strings.Trim(queue, "[]"))
@@ -47,13 +47,13 @@ func (l *loop) needsLookup(queue string) bool {
 // resolve looks up which queue a host belongs to: that of the least of its
 // addresses, which does not depend on the order of an answer.
 func (l *loop) resolve(ctx context.Context, r *result) {
-	lookup := l.o.Politeness.Lookup
+	lookup := l.opts.Politeness.Lookup
 	if lookup == nil {
 		lookup = hostdb.Lookup
 	}
 	limited, cancel := context.WithTimeout(ctx, lookupFor)
 	defer cancel()
-	addrs, err := l.lookup(limited, lookup, r.h.name)
+	addrs, err := l.lookup(limited, lookup, r.host.name)
 	var dns *net.DNSError
 	switch {
 	case ctx.Err() != nil:
@@ -78,7 +78,7 @@ func (l *loop) resolve(ctx context.Context, r *result) {
 func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), host string) (addrs []netip.Addr, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.o.Logger.Error("fetch: Lookup panicked", "host", host, "panic", fmt.Sprint(p))
+			l.opts.Logger.Error("fetch: Lookup panicked", "host", host, "panic", fmt.Sprint(p))
 			addrs, err = nil, errors.New("Lookup panicked")
 		}
 	}()
@@ -89,8 +89,8 @@ func (l *loop) lookup(ctx context.Context, f func(context.Context, string) ([]ne
 // moveResolved moves everything that waits for a host to its queue, now that its
 // address is known, or that there is none.
 func (l *loop) moveResolved(r *result) {
-	h := r.h
-	l.queues.putFront(h, r.it)
+	h := r.host
+	l.queues.putFront(h, r.item)
 	if r.address != "" {
 		l.addresses.put(h.name, r.address)
 		l.queues.move(h, r.address)

@@ -53,7 +53,7 @@ func (r *resolver) Lookup(ctx context.Context, host string) ([]netip.Addr, error
 	return out, nil
 }
 
-func TestByIP(t *testing.T) {
+func TestQueuesByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		res := &resolver{takes: 2 * time.Second, addrs: map[string][]string{
 			"a.example.test": {"192.0.2.1"}, "b.example.test": {"::ffff:192.0.2.1"}, "c.example.test": {"192.0.2.9", "192.0.2.1", "2001:db8::1"},
@@ -114,7 +114,7 @@ func TestByIP(t *testing.T) {
 }
 
 // A resolver that hangs delays only the hosts that wait for it.
-func TestLookupThatHangs(t *testing.T) {
+func TestLookupThatHangsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		res := &resolver{addrs: map[string][]string{}}
 		urls := urlSet("a.example.test", 5)

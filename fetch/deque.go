@@ -71,7 +71,7 @@ func (d *deque) pop() item {
 	return it
 }
 
-// back usually undoes a pop, and reuses its place.
+// pushFront usually undoes a pop, and reuses its place.
 func (d *deque) pushFront(it item) {
 	if d.head == 0 {
 		room := len(d.items)/8 + 1

@@ -11,7 +11,7 @@ import (
 
 // A host that has many pages is not kept waiting by hosts that have one, however many
 // these are: what it takes at the least is most of what the fetch takes.
-func TestALargeHostIsNotLast(t *testing.T) {
+func TestLargeHostIsNotVisitedLast(t *testing.T) {
 	for _, depth := range []int{0, 30} { // of QueueDepth: all of the list, and an eighth of it
 		synctest.Test(t, func(t *testing.T) {
 			const pages, small = 40, 60
@@ -43,7 +43,7 @@ func TestALargeHostIsNotLast(t *testing.T) {
 }
 
 // A host with one page is not delayed by many hosts with more pages than there are workers.
-func TestASmallHostIsNotLast(t *testing.T) {
+func TestSmallHostIsNotVisitedLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const large, each = 30, 50
 		var urls []string

@@ -1,16 +1,17 @@
-// Package fetch visits the pages on the fetch list of a segment, many hosts at
-// once and each as politely as it asks for, and writes what came back into the
-// same segment.
+// Package fetch visits the pages on the fetch list of a segment, many hosts at once
+// and each at its own pace, and writes the results into the same segment. It neither
+// selects pages (package generate) nor changes their records (package update). Start
+// with [Run]; the options that limit the load on hosts are [Politeness].
 //
-// One loop owns the queues of the hosts and decides who is visited when; a fixed
-// number of workers visit and parse; one writer puts the results into the
-// segment in groups, so an interrupted fetch resumes after the last group instead
-// of starting over. The number of goroutines is O(workers), whatever the number
-// of hosts and URLs.
+// One goroutine, the loop, owns the queues of the hosts and picks each visit; workers
+// visit and parse; one writer appends the results to the segment in groups, so that an
+// interrupted fetch resumes after the last group instead of starting over. The number
+// of goroutines is O(workers), whatever the number of hosts and URLs.
 //
-// Politeness lives in the hostdb.Store and counts from the end of the last
-// request to a host, whoever made it: a round, another crawler on the same store,
-// or this process before it was killed.
+// The pauses of hosts are kept in the hostdb.Store and count from the end of the last
+// request to a host, of this run or an earlier one, of this process or another on the
+// same store. A request needs a grant: an entry in the record of its host that ends
+// with the request, or after hostdb.MaxGrant if its process dies.
 package fetch
 
 import (

@@ -39,15 +39,15 @@ type follower struct {
 // openFollower reads the list and, from what was fetched before this run, which
 // links it follows.
 func (l *loop) openFollower(ctx context.Context, w *output) error {
-	if l.o.Parser == nil {
-		l.o.Following.Depth = 0
+	if l.opts.Parser == nil {
+		l.opts.Following.Depth = 0
 	}
-	normalize := l.o.NormalizeList && l.o.Rules != nil
-	if l.o.Following.Depth <= 0 && !normalize {
+	normalize := l.opts.NormalizeList && l.opts.Rules != nil
+	if l.opts.Following.Depth <= 0 && !normalize {
 		return nil
 	}
 	b := &l.follower
-	b.known, b.depth = map[pageID]position{}, l.o.Following.Depth
+	b.known, b.depth = map[pageID]position{}, l.opts.Following.Depth
 	var spellings []string
 	for d, err := range segment.Records[crawldb.Datum](ctx, l.segments, l.name) {
 		if err != nil {
@@ -63,7 +63,7 @@ func (l *loop) openFollower(ctx context.Context, w *output) error {
 			continue
 		}
 		url, err := l.normalized(d.URL)
-		if err == nil && url != d.URL && (l.lists == nil || l.o.Politeness.By.Key(url) == l.o.Politeness.By.Key(d.URL)) {
+		if err == nil && url != d.URL && (l.lists == nil || l.opts.Politeness.By.Key(url) == l.opts.Politeness.By.Key(d.URL)) {
 			spellings = append(spellings, url)
 		}
 	}
@@ -86,7 +86,7 @@ func (l *loop) queueFollowed(url string, from item) {
 	if l.visitedBefore.has(url) || l.limits.left != nil {
 		return
 	}
-	if l.o.Politeness.By.Key(url) != l.o.Politeness.By.Key(from.URL) {
+	if l.opts.Politeness.By.Key(url) != l.opts.Politeness.By.Key(from.URL) {
 		from.delay = 0 // which the list requests
 	}
 	from.Datum = crawldb.Datum{URL: url, Status: crawldb.Unfetched}
@@ -101,7 +101,7 @@ func (l *loop) queueUnlisted(it item) bool {
 	if h != nil && h.givenUp != nil {
 		return false
 	}
-	if d, ok := l.delays[l.o.Politeness.By.Key(it.URL)]; ok {
+	if d, ok := l.delays[l.opts.Politeness.By.Key(it.URL)]; ok {
 		it.delay = d
 	}
 	l.queues.add(name, it)
@@ -111,13 +111,13 @@ func (l *loop) queueUnlisted(it item) bool {
 // recordDelay records the pause that the list requests, for pages of the host that
 // are not on it: by then its queue may be forgotten.
 func (l *loop) recordDelay(url string, delay time.Duration) {
-	if delay == 0 || l.hops == nil && l.follower.known == nil {
+	if delay == 0 || l.redirects == nil && l.follower.known == nil {
 		return
 	}
 	if l.delays == nil {
 		l.delays = map[string]time.Duration{}
 	}
-	if key := l.o.Politeness.By.Key(url); l.delays[key] == 0 {
+	if key := l.opts.Politeness.By.Key(url); l.delays[key] == 0 {
 		l.delays[key] = delay
 	}
 }
@@ -129,15 +129,15 @@ func (l *loop) toFollow(p *segment.Parse) (links []string) {
 	if p == nil || p.Signature == nil || p.Sitemap { // not read, or not a page
 		return nil
 	}
-	host, queue := hostdb.ByHost.Key(p.URL), l.o.Politeness.By.Key(p.URL)
+	host, queue := hostdb.ByHost.Key(p.URL), l.opts.Politeness.By.Key(p.URL)
 	for _, to := range p.Links {
 		switch at, known := l.follower.known[idOf(to.URL)]; {
 		case isFromSitemap(&to):
 		case known && at.depth == 0, slices.Contains(links, to.URL):
-		case !l.o.Following.External && hostdb.ByHost.Key(to.URL) != host:
-		case l.lists != nil && l.o.Politeness.By.Key(to.URL) != queue:
+		case !l.opts.Following.External && hostdb.ByHost.Key(to.URL) != host:
+		case l.lists != nil && l.opts.Politeness.By.Key(to.URL) != queue:
 		default:
-			if links = append(links, to.URL); len(links) == l.o.Following.MaxLinks {
+			if links = append(links, to.URL); len(links) == l.opts.Following.MaxLinks {
 				return links
 			}
 		}

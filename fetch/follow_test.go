@@ -107,7 +107,7 @@ func follower(visits map[string]segment.Visit, list []string) map[string]bool {
 	return m
 }
 
-func TestFollow(t *testing.T) {
+func TestFollowDepth(t *testing.T) {
 	g := randomGraph(7, 4, 60)
 	list := g.some(9)
 	for _, c := range []struct {
@@ -263,7 +263,7 @@ func (w without) Accept(url string) bool { return !strings.Contains(url, string(
 func (w without) String() string         { return "without " + string(w) }
 
 // Nothing is followed after a time limit, or without a parser.
-func TestFollowEnds(t *testing.T) {
+func TestFollowingOfEndlessLinksEnds(t *testing.T) {
 	g := randomGraph(8, 3, 40)
 	list := g.some(5)
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestFollowEnds(t *testing.T) {
 
 // The crawl db learns of what was followed as if it had been listed, and a page
 // that it has keeps what was known.
-func TestFollowedPagesAreFolded(t *testing.T) {
+func TestUpdateReadsFollowedPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := graph{"http://" + host + "/": {"http://" + host + "/new", "http://" + host + "/old", "http://" + host + "/missing"}, "http://" + host + "/new": nil, "http://" + host + "/old": nil}
 		r := newRig(t, &site{answer: g.answer})

@@ -10,18 +10,19 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// takeGrant takes a turn with a host. If all are taken, or it is too early, it
-// records when to try again, and whether waiting is worthwhile.
-func (l *loop) takeGrant(ctx context.Context, r *result) (mine bool) {
-	r.claimed = time.Now()
-	if r.h.name == "" { // no host, no politeness: a file
+// takeGrant takes a grant for one request to a host, and reports whether there was one.
+// If all are taken, or it is too early, it records when to try again, and how often the
+// host has failed.
+func (l *loop) takeGrant(ctx context.Context, r *result) (granted bool) {
+	r.grantedAt = time.Now()
+	if r.host.name == "" { // no host, no politeness: a file
 		return true
 	}
-	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	err := l.opts.Hosts.Update(ctx, r.host.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		// Not earlier: a worker that waited for the store must not take requests
 		// that went first for future ones, nor the host for slow.
 		now := time.Now()
-		r.claimed = now
+		r.grantedAt = now
 		var h hostdb.Host
 		if old != nil {
 			h = *old
@@ -29,28 +30,28 @@ func (l *loop) takeGrant(ctx context.Context, r *result) (mine bool) {
 		wrong := correctClock(&h, now)
 		r.newPace = r.pace
 		h.Busy = slices.DeleteFunc(slices.Clone(h.Busy), func(end time.Time) bool { return !end.After(now) })
-		if l.o.Politeness.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.o.Politeness.ForgetAfter)) {
+		if l.opts.Politeness.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.opts.Politeness.ForgetAfter)) {
 			h.Backoff = 0
 		}
 		t := l.termsOf(&h, r)
-		r.limit, r.pause, r.why = t.limit, t.afterEnd, verdict{}
-		r.at, r.allGranted, r.failures = later(h.NextFetch, now), len(h.Busy) >= t.limit, 0
+		r.limit, r.pause, r.verdict = t.limit, t.afterEnd, verdict{}
+		r.nextVisit, r.allGranted, r.failures = later(h.NextFetch, now), len(h.Busy) >= t.limit, 0
 		if r.allGranted {
-			r.at = later(r.at, now.Add(grantRetry))
+			r.nextVisit = later(r.nextVisit, now.Add(grantRetry))
 		}
-		if l.o.Politeness.HostRule != nil {
-			rule := l.o.Politeness.HostRule(r.h.name)
-			if at, why := rule.next(h.Spent, r.at); at.After(r.at) {
+		if l.opts.Politeness.HostRule != nil {
+			rule := l.opts.Politeness.HostRule(r.host.name)
+			if at, why := rule.next(h.Spent, r.nextVisit); at.After(r.nextVisit) {
 				why.retryAfter = at.Sub(now)
-				r.at, r.why = at, why
+				r.nextVisit, r.verdict = at, why
 			}
 		}
-		if !r.at.After(now) && r.pace != slow && r.pace != quick && l.threads.spare > 0 && h.Elapsed >= l.o.SlowVisit {
-			// It has to begin in another lane.
-			r.newPace, mine = slow, false
+		if !r.nextVisit.After(now) && r.pace != slow && r.pace != quick && l.threads.spare > 0 && h.Elapsed >= l.opts.SlowVisit {
+			// It has to begin as a slow visit, for which another thread may be free.
+			r.newPace, granted = slow, false
 			return old, nil
 		}
-		if mine = !r.at.After(now); !mine {
+		if granted = !r.nextVisit.After(now); !granted {
 			// A host that fails is given up while it is left alone for that. If only
 			// another visit or the usual pause is in the way, it is tried once.
 			if !r.allGranted && h.NextFetch.Sub(now) > t.afterEnd {
@@ -61,9 +62,9 @@ func (l *loop) takeGrant(ctx context.Context, r *result) (mine bool) {
 			}
 			return old, nil
 		}
-		r.until = now.Add(grantTime).Truncate(time.Millisecond)
-		i, _ := slices.BinarySearchFunc(h.Busy, r.until, time.Time.Compare)
-		h.Busy = slices.Insert(h.Busy, i, r.until)
+		r.grantUntil = now.Add(grantTime).Truncate(time.Millisecond)
+		i, _ := slices.BinarySearchFunc(h.Busy, r.grantUntil, time.Time.Compare)
+		h.Busy = slices.Insert(h.Busy, i, r.grantUntil)
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(t.afterStart)))
 		h.Spent = h.Spent.On(now)
 		h.Spent.Requests++
@@ -72,7 +73,7 @@ func (l *loop) takeGrant(ctx context.Context, r *result) (mine bool) {
 	if err != nil {
 		r.err = err
 	}
-	return mine && err == nil
+	return granted && err == nil
 }
 
 // correctClock reports whether a clock that was ahead has left times in the
@@ -99,8 +100,8 @@ func correctClock(h *hostdb.Host, now time.Time) (wrong bool) {
 	return wrong
 }
 
-// releaseGrant ends the turn, after which the host is left alone for a while, and
-// records when the next may begin. resp is nil if no page was requested, or if
+// releaseGrant ends a grant, after which the host is left alone for its pause, and
+// records when the next request may begin. resp is nil if no page was requested, or if
 // nothing is known about the answer.
 func (l *loop) releaseGrant(ctx context.Context, r *result, resp *protocol.Response) {
 	now := time.Now()
@@ -108,35 +109,35 @@ func (l *loop) releaseGrant(ctx context.Context, r *result, resp *protocol.Respo
 	if resp != nil {
 		r.bytes = resp.Bytes
 	}
-	if r.at = now; r.h.name == "" {
+	if r.nextVisit = now; r.host.name == "" {
 		return
 	}
-	// A turn is given back even if the run ends. A turn for robots.txt says
+	// A grant is released even if the run ends. A request for robots.txt says
 	// nothing about failures: those of earlier rounds must not keep a host from
 	// being tried.
 	ctx, done := grace.Context(ctx)
 	defer done()
-	err := l.o.Hosts.Update(ctx, r.h.name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	err := l.opts.Hosts.Update(ctx, r.host.name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		var h hostdb.Host
 		if old != nil {
 			h = *old
 		}
 		correctClock(&h, time.Now()) // not now: others may have begun since
-		h.Busy = without(h.Busy, r.until, now)
+		h.Busy = without(h.Busy, r.grantUntil, now)
 		r.allGranted = false
 		if !r.requested {
-			// Of another day than that of the claim nothing was taken.
-			if day := (hostdb.Spent{}).On(r.claimed).Day; h.Spent.Day.Equal(day) {
+			// The request was counted on the day of the grant only.
+			if day := (hostdb.Spent{}).On(r.grantedAt).Day; h.Spent.Day.Equal(day) {
 				h.Spent.Requests = max(h.Spent.Requests-1, 0)
 			}
-			r.at, r.limit = later(h.NextFetch, now), l.termsOf(&h, r).limit
+			r.nextVisit, r.limit = later(h.NextFetch, now), l.termsOf(&h, r).limit
 			return &h, nil
 		}
-		together := r.claimed.Before(h.LastFetch)
+		together := r.grantedAt.Before(h.LastFetch)
 		h.LastFetch = now
-		r.newPace = l.notePace(&h, now.Sub(r.claimed), resp != nil, r.pace)
+		r.newPace = l.notePace(&h, now.Sub(r.grantedAt), resp != nil, r.pace)
 		if resp != nil {
-			l.o.Politeness.countResponse(&h, resp, together)
+			l.opts.Politeness.countResponse(&h, resp, together)
 			h.Spent = h.Spent.On(now)
 			h.Spent.Bytes += resp.Bytes
 			r.failures = h.Stats.Failures
@@ -145,11 +146,11 @@ func (l *loop) releaseGrant(ctx context.Context, r *result, resp *protocol.Respo
 		r.limit, r.pause = t.limit, t.afterEnd
 		pause := max(t.afterEnd, min(r.robotsRetryAfter, maxRetryAfter))
 		if resp != nil {
-			down, _ := l.o.Politeness.downPause(h.Stats.Failures)
+			down, _ := l.opts.Politeness.downPause(h.Stats.Failures)
 			pause = max(pause, l.backoff(h.Backoff, t.afterEnd), down, min(resp.Outcome.RetryAfter, maxRetryAfter))
 		}
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(pause)))
-		r.at = h.NextFetch
+		r.nextVisit = h.NextFetch
 		return &h, nil
 	})
 	if r.err == nil {
@@ -157,7 +158,7 @@ func (l *loop) releaseGrant(ctx context.Context, r *result, resp *protocol.Respo
 	}
 }
 
-// without returns the turns of a host except the one that ends at until. If a clock
+// without returns the grants of a host except the one that ends at until. If a clock
 // that went back made others correct it, that is the last of the earlier ones; if a
 // clock that went forward has ended it, there is none.
 func without(busy []time.Time, until, now time.Time) []time.Time {
@@ -175,16 +176,16 @@ func without(busy []time.Time, until, now time.Time) []time.Time {
 // with pages that never end may well have one. No single request counts for
 // much.
 func (l *loop) notePace(h *hostdb.Host, took time.Duration, page bool, was pace) pace {
-	took = min(took, 4*l.o.SlowVisit).Truncate(time.Microsecond)
+	took = min(took, 4*l.opts.SlowVisit).Truncate(time.Microsecond)
 	switch {
-	case !page && took < l.o.SlowVisit && h.Elapsed < l.o.SlowVisit:
+	case !page && took < l.opts.SlowVisit && h.Elapsed < l.opts.SlowVisit:
 		return max(was, fair)
 	case h.Elapsed == 0:
 		h.Elapsed = max(took, 1)
 	default:
 		h.Elapsed = max(h.Elapsed+(took-h.Elapsed)/4, 1)
 	}
-	if h.Elapsed >= l.o.SlowVisit {
+	if h.Elapsed >= l.opts.SlowVisit {
 		return slow
 	}
 	if page {

@@ -82,7 +82,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 }
 
 // However many share a store, they have the turns of a host together.
-func TestTurnsAreShared(t *testing.T) {
+func TestGrantsAreSharedBetweenRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10300 * time.Millisecond}
 		r := newRig(t, s, urlSet(host, 20)...)
@@ -133,7 +133,7 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 
 // A visit that does not end by itself is cut off before others take its turn for
 // abandoned.
-func TestVisitWithoutEnd(t *testing.T) {
+func TestVisitThatNeverEndsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/0": 100 * time.Hour}}
 		r := newRig(t, s, urlSet(host, 2)...)
@@ -147,7 +147,7 @@ func TestVisitWithoutEnd(t *testing.T) {
 }
 
 // Neither does a robots.txt: during its request nobody else asks the host.
-func TestRobotsWithoutEnd(t *testing.T) {
+func TestRobotsTxtThatNeverEndsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/robots.txt": 100 * time.Hour}}
 		r := newRig(t, s, urlSet(host, 2)...)
@@ -210,7 +210,7 @@ func (q *queued) Update(ctx context.Context, name string, next func(*hostdb.Host
 // Every turn is given back, although some workers that read the clock first come second, and
 // although others, whose clocks are behind, take the turns for those of the future. A host
 // with a turn that is not given back would not be asked for ten minutes.
-func TestTurnsAreGivenBack(t *testing.T) {
+func TestGrantsAreReleased(t *testing.T) {
 	for name, q := range map[string]*queued{
 		"some wait for the store":    {wait: 5 * time.Millisecond},
 		"a clock is behind":          {earlier: 700 * time.Millisecond},
@@ -306,7 +306,7 @@ func TestCancelledAtTheStart(t *testing.T) {
 }
 
 // A turn in which nothing was asked is given back to the day on which it was taken.
-func TestTurnGivenBackAfterMidnight(t *testing.T) {
+func TestGrantReleasedAfterMidnight(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		began time.Duration // before midnight
@@ -489,7 +489,7 @@ func TestRefusedIsNoRequest(t *testing.T) {
 	})
 }
 
-func TestHostlessPagesNeedNoTurn(t *testing.T) {
+func TestPagesWithoutHostNeedNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, "file:///a", "file:///b", "file:///c")

@@ -186,9 +186,9 @@ type HostRules struct {
 	rest         HostRule
 }
 
-// ParseHostRules reads rules, one per line: whom a rule is for, and what applies.
+// ParseHostRules reads rules, one per line: the host, and the limits that apply to it.
 //
-//	# whom            what
+//	# host            limits
 //	example.com       requests=1000 bytes=200M
 //	.example.org      window=22:00-06:00 window=12:00-13:00 zone=Europe/Berlin
 //	192.0.2.1         requests=50

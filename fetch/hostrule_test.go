@@ -160,7 +160,7 @@ func TestWindowOpens(t *testing.T) {
 
 // A budget is for a day, however often a fetch is restarted, and pages that it has no room
 // for are due when it has.
-func TestBudget(t *testing.T) {
+func TestRequestsADayOfAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // from 2000-01-01 00:00 UTC
 		s := &site{}
 		r := newRig(t, s)
@@ -206,7 +206,7 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-func TestBudgetOfBytes(t *testing.T) {
+func TestBytesADayOfAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", strings.Repeat("x", 1000)) }}
 		r := newRig(t, s, urlSet(host, 10)...)
@@ -219,7 +219,7 @@ func TestBudgetOfBytes(t *testing.T) {
 }
 
 // Near to midnight it is worth waiting for the new day.
-func TestBudgetAtMidnight(t *testing.T) {
+func TestDailyLimitsBeginAnewAtMidnightUTC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24*time.Hour - 2*time.Minute)
 		s := &site{}
@@ -240,7 +240,7 @@ func TestBudgetAtMidnight(t *testing.T) {
 }
 
 // A host is asked within its hours; what is put off is due when they begin.
-func TestWindows(t *testing.T) {
+func TestRequestsBeginInWindowsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, "http://a.example.test/", "http://b.example.test/", "http://c.example.test/", "http://d.example.test/")
@@ -268,7 +268,7 @@ func TestWindows(t *testing.T) {
 }
 
 // What is put off is no reason for round after round.
-func TestPutOffIsNotDue(t *testing.T) {
+func TestSkippedPagesAreNotDueBeforeTheirHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{})
 		r.o.Politeness.HostRule = rules(t, "* window=22:00-23:00").Rule
@@ -289,7 +289,7 @@ func TestPutOffIsNotDue(t *testing.T) {
 }
 
 // A host that is closed is asked for nothing, and as before once it is open.
-func TestClosed(t *testing.T) {
+func TestClosedHostGetsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, "http://a.example.test/", "http://b.example.test/")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestBuckets(t *testing.T) {
+func TestLatencyBuckets(t *testing.T) {
 	last := -1
 	for d := time.Duration(0); d < 400*24*time.Hour; d += d/97 + 501*time.Nanosecond {
 		b := bucket(d)
@@ -22,7 +22,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
+func TestLatencyQuantile(t *testing.T) {
 	var l Latency
 	if l.Quantile(.5) != 0 {
 		t.Errorf("of nothing: %v", l.Quantile(.5))

@@ -23,7 +23,7 @@ func hosts(n int, path string) []string {
 }
 
 // Requests begin at the rate and no sooner, whichever worker makes them.
-func TestLimitOfRequests(t *testing.T) {
+func TestLimiterOfRequests(t *testing.T) {
 	for _, c := range []struct {
 		rate   float64
 		robots bool
@@ -63,7 +63,7 @@ func TestLimitOfRequests(t *testing.T) {
 }
 
 // What needs no request is not held up.
-func TestLimitIsForRequests(t *testing.T) {
+func TestLimiterCountsOnlyRequestsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nDisallow: /\n"}
 		r := newRig(t, s, urlSet(host, 500)...)
@@ -75,7 +75,7 @@ func TestLimitIsForRequests(t *testing.T) {
 	})
 }
 
-func TestLimitOfBytes(t *testing.T) {
+func TestLimiterOfBytes(t *testing.T) {
 	for _, size := range []int{100, 10_000, 1_000_000} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond}
@@ -100,7 +100,7 @@ func TestLimitOfBytes(t *testing.T) {
 }
 
 // A limit and a slow host at once: neither holds up the other for ever.
-func TestLimitBesideASlowHost(t *testing.T) {
+func TestLimiterBesideASlowHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		urls := slices.Concat(urlSet(host, 5), hosts(20, ""))
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/2": 3 * time.Minute}}
@@ -113,7 +113,7 @@ func TestLimitBesideASlowHost(t *testing.T) {
 }
 
 // Who is allowed a request while no host may be asked does not use the permission up.
-func TestLimitOfHostsThatWait(t *testing.T) {
+func TestLimiterOfHostsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
 		r := newRig(t, s, urlSet(host, 3)...)

@@ -9,8 +9,8 @@ type limits struct {
 	visits int
 	// The time of the last sample of the rate, of the next, and how many in a
 	// row were too low.
-	sampled, next time.Time
-	sample, slow  int
+	sampled, next  time.Time
+	sample, tooLow int
 	// left counts pages that will not be visited; nil while no limit is hit.
 	left *int
 }
@@ -35,10 +35,10 @@ func (l *loop) checkLimits(wake *time.Time) (hit bool) {
 		return false
 	case !m.deadline.IsZero() && !now.Before(m.deadline):
 		m.left = &l.report.TimedOut
-		l.o.Logger.Warn("fetch: time limit reached", "limit", l.o.Limits.TimeLimit)
-	case m.tooSlow(now, &l.o):
+		l.opts.Logger.Warn("fetch: time limit reached", "limit", l.opts.Limits.TimeLimit)
+	case m.tooSlow(now, &l.opts):
 		m.left = &l.report.TooSlow
-		l.o.Logger.Warn("fetch: ended because it is too slow", "least", l.o.Limits.MinRate, "seconds", l.o.Limits.MinRateSeconds)
+		l.opts.Logger.Warn("fetch: ended because it is too slow", "least", l.opts.Limits.MinRate, "seconds", l.opts.Limits.MinRateSeconds)
 	default:
 		for _, at := range [...]time.Time{m.deadline, m.next} {
 			if !at.IsZero() && (wake.IsZero() || at.Before(*wake)) {
@@ -58,11 +58,11 @@ func (m *limits) tooSlow(now time.Time, o *Options) bool {
 	}
 	if !m.sampled.IsZero() {
 		if float64(m.visits-m.sample) < o.Limits.MinRate*now.Sub(m.sampled).Seconds() {
-			m.slow++
+			m.tooLow++
 		} else {
-			m.slow = 0
+			m.tooLow = 0
 		}
 	}
 	m.sampled, m.sample, m.next = now, m.visits, now.Add(time.Second)
-	return m.slow >= o.Limits.MinRateSeconds
+	return m.tooLow >= o.Limits.MinRateSeconds
 }

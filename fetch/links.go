@@ -17,7 +17,7 @@ func (r reader) accept(v *visitResult, scope urlfilter.Scope, from, target strin
 		return "", false
 	}
 	target, ok := r.rules(scope, target)
-	ignored := scope == urlfilter.Outlink || !r.o.Following.ExemptRedirects
+	ignored := scope == urlfilter.Outlink || !r.opts.Following.ExemptRedirects
 	if !ok || target == "" || ignored && r.ignored(from, target) {
 		v.rejected++
 		return "", false
@@ -26,7 +26,7 @@ func (r reader) accept(v *visitResult, scope urlfilter.Scope, from, target strin
 }
 
 func (r reader) tooLong(n int) bool {
-	limit := r.o.Links.MaxLength
+	limit := r.opts.Links.MaxLength
 	if limit == 0 {
 		limit = urlfilter.DefaultMaxLength
 	}
@@ -35,16 +35,16 @@ func (r reader) tooLong(n int) bool {
 
 // rules normalizes and filters a target.
 func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
-	if r.o.Rules == nil {
+	if r.opts.Rules == nil {
 		return target, true
 	}
-	rules := r.o.Rules
-	if scope == urlfilter.Outlink && (r.o.Links.NoNormalize || r.o.Links.NoFilter) {
+	rules := r.opts.Rules
+	if scope == urlfilter.Outlink && (r.opts.Links.NoNormalize || r.opts.Links.NoFilter) {
 		some := *rules
-		if r.o.Links.NoNormalize {
+		if r.opts.Links.NoNormalize {
 			some.Normalizers = nil
 		}
-		if r.o.Links.NoFilter {
+		if r.opts.Links.NoFilter {
 			some.Filters = nil
 		}
 		rules = &some
@@ -55,20 +55,20 @@ func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
 
 // ignored reports whether a link is left out because of where it leads.
 func (r reader) ignored(from, target string) bool {
-	if !r.o.Links.IgnoreExternal && !r.o.Links.IgnoreInternal {
+	if !r.opts.Links.IgnoreExternal && !r.opts.Links.IgnoreInternal {
 		return false
 	}
-	if r.o.Links.By.Key(from) == r.o.Links.By.Key(target) {
-		return r.o.Links.IgnoreInternal
+	if r.opts.Links.By.Key(from) == r.opts.Links.By.Key(target) {
+		return r.opts.Links.IgnoreInternal
 	}
-	return r.o.Links.IgnoreExternal && (r.o.Links.Exempt == nil || !r.o.Links.Exempt(from, target))
+	return r.opts.Links.IgnoreExternal && (r.opts.Links.Exempt == nil || !r.opts.Links.Exempt(from, target))
 }
 
 // acceptRedirect accepts the target of a redirect.
 func (r reader) acceptRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
 	l := scoring.Link{From: from.URL}
 	var ok bool
-	if r.o.NutchCompat {
+	if r.opts.NutchCompat {
 		l.URL, ok = r.nutchRedirect(v, from.URL, location)
 		l.Meta = nutchTargetMeta(v, from, l.URL, nutchvisit.Of(&v.visit).Fetch == nutchvisit.RedirTemp)
 	} else {
@@ -117,7 +117,7 @@ func (r reader) links(v *visitResult, p scoring.Page) {
 		if !ok {
 			continue
 		}
-		if _, dup := seen[target]; !dup && r.o.Links.MaxPerPage > 0 && len(links) >= r.o.Links.MaxPerPage {
+		if _, dup := seen[target]; !dup && r.opts.Links.MaxPerPage > 0 && len(links) >= r.opts.Links.MaxPerPage {
 			v.cut++
 			continue
 		}
@@ -133,7 +133,7 @@ func (r reader) links(v *visitResult, p scoring.Page) {
 
 // distribute gives the links their share of the page's importance.
 func (r reader) distribute(p *segment.Parse, from scoring.Page, links []scoring.Link) {
-	p.Gave = r.o.Scoring.Distribute(from, links)
+	p.Gave = r.opts.Scoring.Distribute(from, links)
 	p.Links = make([]segment.Link, 0, len(links))
 	for _, l := range links {
 		if !l.Drop {

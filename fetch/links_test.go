@@ -369,7 +369,7 @@ func (anchored) Distribute(p scoring.Page, links []scoring.Link) float64 {
 
 // A filter finds the anchor of a link by its URL, although the rules have given that another
 // spelling than the page has.
-func TestAFilterFindsTheAnchorOfALink(t *testing.T) {
+func TestScoringFindsTheAnchorOfALink(t *testing.T) {
 	o := fetch.Options{Scoring: anchored{}, Rules: &urlfilter.Rules{
 		Normalizers: []urlfilter.Normalizer{lowercase{}},
 		Filters:     []urlfilter.Filter{urlfilter.FilterFunc(func(u string) bool { return !strings.Contains(u, "/no") })},
@@ -462,7 +462,7 @@ func (lowercase) Normalize(_ urlfilter.Scope, u string) (string, error) {
 }
 
 // A page without links gives its cash anyway; one that may have links again keeps it.
-func TestWhatGivesToNoOne(t *testing.T) {
+func TestScoreOfPagesWithoutLinks(t *testing.T) {
 	for name, c := range map[string]struct {
 		resp protocol.Response
 		want float64

@@ -14,8 +14,8 @@ const (
 	// shortQueue is the maximum length of a host's queue once half of the room in
 	// memory is taken.
 	shortQueue = 16
-	// feedBlocks is how many blocks of the list are read in one step of the loop.
-	feedBlocks = 4
+	// blocksPerStep is how many blocks of the list are read in one step of the loop.
+	blocksPerStep = 4
 )
 
 // listReader reads the fetch list, as far as there is room for it in memory.
@@ -36,11 +36,11 @@ type listReader struct {
 	record, nextBlock int
 	done              bool // this pass is
 
-	// again says that this is not the first pass. passed marks the records that
+	// rereading says that this is not the first pass. passed marks the records that
 	// were passed over; left counts them.
-	again  bool
-	passed bits
-	left   int
+	rereading bool
+	passed    bits
+	left      int
 	// A pass begins with the block in which the one before first passed
 	// something over, and that block's first record; -1 for none.
 	firstBlock, firstRecord int
@@ -101,9 +101,9 @@ func (f *listReader) over() bool { return f.done && f.left == 0 }
 // if not before a visit is over.
 func (l *loop) readList() (again time.Time, err error) {
 	f := l.reader
-	depth := max(l.o.Threads*50, 10_000)
-	if l.o.Limits.QueueDepth > 0 {
-		depth = l.o.Threads * min(l.o.Limits.QueueDepth, math.MaxInt/l.o.Threads)
+	depth := max(l.opts.Threads*50, 10_000)
+	if l.opts.Limits.QueueDepth > 0 {
+		depth = l.opts.Threads * min(l.opts.Limits.QueueDepth, math.MaxInt/l.opts.Threads)
 	}
 	now := time.Now()
 	if f.done && f.left > 0 && (l.queues.starved || l.queues.items == 0) {
@@ -111,7 +111,7 @@ func (l *loop) readList() (again time.Time, err error) {
 		if at := f.ended.Add(9 * f.took); l.queues.items > 0 && at.After(now) {
 			return at, nil
 		}
-		f.again, l.queues.starved = true, false
+		f.rereading, l.queues.starved = true, false
 		f.pass(f.firstBlock, f.firstRecord)
 	}
 	if f.done {
@@ -120,7 +120,7 @@ func (l *loop) readList() (again time.Time, err error) {
 	defer func() { f.took += time.Since(now) }()
 	for blocks := 0; l.queues.items < depth; {
 		if len(f.block) == 0 {
-			if blocks == feedBlocks {
+			if blocks == blocksPerStep {
 				return now, nil
 			}
 			blocks++
@@ -132,7 +132,7 @@ func (l *loop) readList() (again time.Time, err error) {
 		d, record := f.block[0], f.record
 		f.block = f.block[1:]
 		f.record++
-		if f.again && !f.passed.has(record) {
+		if f.rereading && !f.passed.has(record) {
 			continue
 		}
 		turn, err := segment.Unmark(&d)
@@ -140,7 +140,7 @@ func (l *loop) readList() (again time.Time, err error) {
 			return time.Time{}, err
 		}
 		it := item{Datum: d, list: turn.List, delay: turn.Delay}
-		if f.again || l.firstRead(it) {
+		if f.rereading || l.firstRead(it) {
 			l.queueListed(record, it, depth)
 		}
 	}
@@ -180,7 +180,7 @@ func (l *loop) queueListed(record int, it item, depth int) {
 		f.passOver(record)
 		return
 	}
-	if f.again {
+	if f.rereading {
 		f.passed.clear(record)
 		f.left--
 		if h != nil && h.unread > 0 {
@@ -199,7 +199,7 @@ func (l *loop) queueListed(record int, it item, depth int) {
 func (f *listReader) abandon() int {
 	n := f.left
 	f.left, f.passed = 0, nil
-	if f.again {
+	if f.rereading {
 		f.block, f.done = nil, true
 	}
 	return n

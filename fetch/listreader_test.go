@@ -129,7 +129,7 @@ func TestQueueDepth(t *testing.T) {
 
 // A host that has the head of the list does not keep later hosts waiting, and nothing is lost
 // or visited twice.
-func TestListThatIsNotMixed(t *testing.T) {
+func TestUnmixedListDoesNotDelayOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		urls := urlSet("big.example.test", 3000)
 		const others = 150
@@ -158,7 +158,7 @@ func TestListThatIsNotMixed(t *testing.T) {
 }
 
 // What was passed over is given up with its host, and counted when a limit is hit.
-func TestPassedOver(t *testing.T) {
+func TestRecordsPassedOverAreReadAgain(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			urls := urlSet("big.example.test", 3000)

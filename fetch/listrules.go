@@ -6,11 +6,11 @@ import (
 
 // normalized returns a URL of the list as normalized by the rules.
 func (l *loop) normalized(url string) (string, error) {
-	rules := *l.o.Rules
-	if !l.o.NormalizeList {
+	rules := *l.opts.Rules
+	if !l.opts.NormalizeList {
 		rules.Normalizers = nil
 	}
-	if !l.o.FilterList {
+	if !l.opts.FilterList {
 		rules.Filters = nil
 	}
 	return rules.Apply(urlfilter.AnyScope, url)
@@ -20,7 +20,7 @@ func (l *loop) normalized(url string) (string, error) {
 // that the rules reject or respell is recorded as skipped, and the new spelling
 // queued; seen says that it was visited, or recorded, before this run.
 func (l *loop) acceptListed(it item, seen bool) bool {
-	if !l.o.NormalizeList && !l.o.FilterList || l.o.Rules == nil {
+	if !l.opts.NormalizeList && !l.opts.FilterList || l.opts.Rules == nil {
 		return !seen
 	}
 	url, err := l.normalized(it.URL)

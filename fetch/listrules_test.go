@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-func TestListRules(t *testing.T) {
+func TestNormalizeListAndFilterList(t *testing.T) {
 	list := []string{"http://" + host + "/rejected", "http://" + host + "/%61", "http://" + host + "/./a", "http://" + host + "/./b", "http://" + host + "/b", "http://" + host + "/c"}
 	for _, c := range []struct {
 		normalize, filter bool

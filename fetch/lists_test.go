@@ -68,7 +68,7 @@ func stored(t *testing.T, s segment.Store, name string, lists int) int {
 	return n
 }
 
-func TestListsApart(t *testing.T) {
+func TestListsFetchedOneByOne(t *testing.T) {
 	for _, runs := range [][][]int{{{0}, {1}, {2}}, {{0, 2}, {1}}, {{2, 1, 0}}, {{1}, {1, 0, 2}}, {{1}, nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond}
@@ -104,7 +104,7 @@ func TestListsApart(t *testing.T) {
 
 // Two fetches share the stores and nothing else: each host has its pause, each
 // page one visit.
-func TestListsAtOnce(t *testing.T) {
+func TestListsFetchedAtOnce(t *testing.T) {
 	for _, runs := range [][][]int{{{0, 2}, {1}}, {{0}, {1}, {2}}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: 300 * time.Millisecond}
@@ -149,7 +149,7 @@ func TestListsAtOnce(t *testing.T) {
 
 // So it is with lists made by domain, whose queues may be domains, and by address,
 // whose queues are hosts.
-func TestListsByDomainOrAddressAtOnce(t *testing.T) {
+func TestListsByDomainOrAddressFetchedAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		made hostdb.By
 		by   hostdb.By

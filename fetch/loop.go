@@ -27,8 +27,8 @@ const (
 
 // job is one visit for a worker.
 type job struct {
-	h     *host
-	it    item
+	host  *host
+	item  item
 	delay time.Duration // of the host
 	pace  pace          // what was known of the host
 	*runningVisit
@@ -38,16 +38,16 @@ type job struct {
 }
 
 // result is what a worker made of a job. A page that was requested makes two:
-// one when the turn with the host is over, one when the page is parsed.
+// one when its grant has ended, one when the page is parsed.
 type result struct {
 	job
-	// out is the visit; nil if the item has to wait for another turn.
+	// out is the visit; nil if the item has to wait for another grant.
 	out *visitResult
-	// at is when the host may be visited again, failures how many times in a row it
+	// nextVisit is when the host may be visited again, failures how many times in a row it
 	// has failed, limit how many visits to it there may be, zero if that was not
-	// looked up. full says that others have all turns, and now how quickly the host
+	// looked up. allGranted says that all grants are taken, newPace how quickly the host
 	// answers.
-	at         time.Time
+	nextVisit  time.Time
 	failures   int64
 	limit      int
 	allGranted bool
@@ -55,7 +55,7 @@ type result struct {
 	// crawlDelay is that of the origin. pause is the usual pause of the host, why
 	// the reason for a longer one.
 	crawlDelay, pause time.Duration
-	why               verdict
+	verdict           verdict
 	// robotsRetryAfter is how long the server that was just asked for robots.txt asks to be left
 	// alone.
 	robotsRetryAfter time.Duration
@@ -64,10 +64,10 @@ type result struct {
 	// requested says that a request was made, and bytes how many bytes came.
 	requested bool
 	bytes     int64
-	// address is the queue of the host by address, lost why there is none.
+	// address is the queue of the host by address, lookupFailure why there is none.
 	address, lookupFailure string
-	// A turn was claimed at claimed, and ends at until.
-	claimed, until time.Time
+	// A grant was taken at grantedAt, and ends at until.
+	grantedAt, grantUntil time.Time
 	// grantOver says that the page is being parsed and will follow, after that
 	// this is the page.
 	grantOver, parsedLater bool
@@ -84,11 +84,13 @@ type result struct {
 	err error
 }
 
+// loop is one run of a fetch. Only the goroutine of the loop uses its fields; workers use
+// the options, origins and sitemapSem, and the name of a host.
 type loop struct {
-	o, given Options // without the parser if it is not used while fetching
-	segments segment.Store
-	name     string
-	report   Report
+	opts, givenOpts Options // without the parser if it is not used while fetching
+	segments        segment.Store
+	name            string
+	report          Report
 
 	queues        *queues
 	visitedBefore urlSet // visited before this run
@@ -99,11 +101,11 @@ type loop struct {
 	limits        limits
 	follower      follower
 	lastURL       string                   // the URL of the last result
-	hops          *hops                    // nil if redirects are not followed
+	redirects     *redirectState           // nil if redirects are not followed
 	delays        map[string]time.Duration // requested by the list, by queue
 
 	origins    origins       // whose robots.txt was checked for sitemaps
-	sitemapSem chan struct{} // places for visits that hold one in memory
+	sitemapSem chan struct{} // limits the visits that hold one in memory
 
 	group      []*visitResult
 	groupBytes int
@@ -133,7 +135,7 @@ func fetchSegment(ctx context.Context, segments segment.Store, name string, o Op
 		return l.report, err
 	}
 	if !w.parsing() {
-		l.o.Parser = nil
+		l.opts.Parser = nil
 	}
 	if err := l.openFollower(ctx, w); err != nil {
 		return l.report, err
@@ -151,7 +153,7 @@ func newLoop(segments segment.Store, name string, o Options) *loop {
 	if o.Politeness.ThreadsPerHost > 1 {
 		pause = o.Politeness.MinDelay
 	}
-	l := &loop{o: o, given: o, segments: segments, name: name,
+	l := &loop{opts: o, givenOpts: o, segments: segments, name: name,
 		queues:   newQueues(o.Politeness.ThreadsPerHost, pause, time.Now()),
 		groupAge: firstGroupAge,
 		threads:  threadShares{threads: o.Threads, spare: o.SpareThreads, slowAfter: o.SlowVisit},
@@ -160,19 +162,19 @@ func newLoop(segments segment.Store, name string, o Options) *loop {
 		limits: newLimits(&o),
 	}
 	if o.Following.MaxRedirects > 0 {
-		l.hops = &hops{targets: map[string]redirectTarget{}, via: map[string]string{}}
+		l.redirects = &redirectState{targets: map[string]redirectTarget{}, via: map[string]string{}}
 	}
 	return l
 }
 
-// visitAll visits the list and what is visited beyond it, and writes what comes of
-// that. All goroutines that it starts have ended when it returns.
+// visitAll visits the pages of the list and those that are followed, and writes the
+// results. All goroutines that it starts have ended when it returns.
 func (l *loop) visitAll(ctx context.Context, w *output) error {
 	var g errgroup.Group
 	visiting, stopVisiting := context.WithCancel(ctx)
 	defer stopVisiting()
 	jobs := make(chan job)
-	results := make(chan result, 2*(l.o.Threads+l.o.SpareThreads))
+	results := make(chan result, 2*(l.opts.Threads+l.opts.SpareThreads))
 	hire := func() {
 		g.Go(func() error {
 			for j := range jobs {
@@ -182,8 +184,8 @@ func (l *loop) visitAll(ctx context.Context, w *output) error {
 		})
 	}
 	// The writer outlives a cancelled context for a moment, so that complete results
-	// are kept. If it fails it continues to accept groups, so that nobody waits for
-	// it, and ends the visits.
+	// are kept. If it fails it continues to accept groups, so that the loop does not wait
+	// for it, and ends the visits.
 	keep, done := grace.Context(ctx)
 	defer done()
 	g.Go(func() (err error) {
@@ -205,8 +207,8 @@ func (l *loop) visitAll(ctx context.Context, w *output) error {
 	if e := g.Wait(); e != nil {
 		err = e
 	}
-	// Claimed turns are given back, and the records of hosts are kept.
-	if e := l.o.Hosts.Sync(keep); err == nil {
+	// Grants are released, and the records of hosts are kept.
+	if e := l.opts.Hosts.Sync(keep); err == nil {
 		err = e
 	}
 	return err
@@ -224,8 +226,8 @@ func (l *loop) complete(ctx context.Context, w *output) error {
 			return err
 		}
 	}
-	if l.given.Parser != nil {
-		return l.parseRest(ctx, &l.given)
+	if l.givenOpts.Parser != nil {
+		return l.parseRest(ctx, &l.givenOpts)
 	}
 	return nil
 }
@@ -236,7 +238,7 @@ func (l *loop) complete(ctx context.Context, w *output) error {
 func (l *loop) runRecovering(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.o.Logger.Error("fetch: a policy panicked", "url", l.lastURL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			l.opts.Logger.Error("fetch: a policy panicked", "url", l.lastURL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = fmt.Errorf("%s: OnVisit or another policy panicked: %v", l.lastURL, p)
 			stop()
 		}
@@ -324,14 +326,14 @@ func sooner(t *time.Time, other time.Time) {
 func (l *loop) nextJob(wake *time.Time) (j job, ok bool) {
 	now := time.Now()
 	sooner(wake, l.threads.ageOut(now))
-	g, at := l.o.Politeness.Limiter.begin(now)
+	g, at := l.opts.Politeness.Limiter.begin(now)
 	if !at.IsZero() {
 		sooner(wake, at)
 		return job{}, false
 	}
 	h, it, at := l.queues.next(now, l.threads.openPaces())
 	if h == nil {
-		l.o.Politeness.Limiter.end(g, false, 0, now)
+		l.opts.Politeness.Limiter.end(g, false, 0, now)
 		sooner(wake, at)
 		return job{}, false
 	}
@@ -340,7 +342,7 @@ func (l *loop) nextJob(wake *time.Time) (j job, ok bool) {
 
 // handleResult processes a result.
 func (l *loop) handleResult(r *result) error {
-	l.lastURL = r.it.URL
+	l.lastURL = r.item.URL
 	if !r.grantOver {
 		l.threads.end(r.runningVisit)
 	}
@@ -348,13 +350,13 @@ func (l *loop) handleResult(r *result) error {
 		l.report.Robots++
 	}
 	if !r.parsedLater {
-		l.o.Politeness.Limiter.end(r.permit, r.requested, r.bytes, time.Now())
+		l.opts.Politeness.Limiter.end(r.permit, r.requested, r.bytes, time.Now())
 		if (r.address != "" || r.lookupFailure != "") && l.limits.left == nil {
 			l.moveResolved(r)
 		} else {
 			l.grantEnded(r)
 		}
-		l.queues.visitEnded(r.h, r.at)
+		l.queues.visitEnded(r.host, r.nextVisit)
 	}
 	if r.out != nil {
 		l.keep(r)
@@ -362,11 +364,11 @@ func (l *loop) handleResult(r *result) error {
 	return r.err
 }
 
-// grantEnded processes the end of a turn with a host: what it says about the host, and whether
-// the item has to wait for another.
+// grantEnded processes the end of a grant: the news about the host, and whether the item
+// has to wait for another.
 func (l *loop) grantEnded(r *result) {
-	h := r.h
-	moved := r.it.robots != nil && r.robotsMove != nil // and is no longer in this queue
+	h := r.host
+	moved := r.item.robots != nil && r.robotsMove != nil // and is no longer in this queue
 	if r.err != nil || r.out == nil && !r.grantOver && !moved {
 		l.requeue(r)
 	}
@@ -397,27 +399,27 @@ func (l *loop) grantEnded(r *result) {
 func (l *loop) requeue(r *result) {
 	switch {
 	case l.limits.left != nil:
-		if r.it.robots == nil && !r.it.unlisted {
+		if r.item.robots == nil && !r.item.unlisted {
 			*l.limits.left++
 		}
 	case r.requeueLast:
 		// Hosts that have nothing but sitemaps must not keep the loop busy,
 		// however many there are.
-		r.at = r.at.Add(sitemapWait<<min(l.queues.putBack(r.h, r.it)/8, 6) - sitemapWait)
+		r.nextVisit = r.nextVisit.Add(sitemapWait<<min(l.queues.putBack(r.host, r.item)/8, 6) - sitemapWait)
 	default:
-		l.queues.putFront(r.h, r.it)
+		l.queues.putFront(r.host, r.item)
 	}
 }
 
 // finish keeps a visit and reports it.
 func (l *loop) finish(v *visitResult) {
 	l.add(v)
-	l.hops.record(v)
+	l.redirects.record(v)
 	if v.visit.Outcome.Code.Asked() {
 		l.limits.visits++
 	}
-	if l.o.OnVisit != nil {
-		l.o.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visited() - l.report.Followed, Followed: l.report.Followed, InFlight: l.threads.inFlight(), Hosts: len(l.queues.hosts)})
+	if l.opts.OnVisit != nil {
+		l.opts.OnVisit(v.visit, Progress{Listed: l.report.Listed, Done: l.report.Resumed + l.report.Visited() - l.report.Followed, Followed: l.report.Followed, InFlight: l.threads.inFlight(), Hosts: len(l.queues.hosts)})
 	}
 }
 

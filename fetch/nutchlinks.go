@@ -92,7 +92,7 @@ func (r reader) nutchLinks(v *visitResult, p scoring.Page) {
 	p.Parsed.Outlinks = nil
 	var links []scoring.Link
 	for _, l := range found {
-		if r.o.Links.MaxPerPage > 0 && len(links) == r.o.Links.MaxPerPage {
+		if r.opts.Links.MaxPerPage > 0 && len(links) == r.opts.Links.MaxPerPage {
 			v.cut++
 			continue
 		}
@@ -104,7 +104,7 @@ func (r reader) nutchLinks(v *visitResult, p scoring.Page) {
 		links = append(links, scoring.Link{From: from, URL: target})
 		p.Parsed.Outlinks = append(p.Parsed.Outlinks, outlink{URL: target, Anchor: l.Anchor})
 	}
-	if !r.stage {
+	if !r.parseStage {
 		// A fetcher that parses counts the links after it has left some out.
 		p.Found = len(links)
 	}
@@ -121,7 +121,7 @@ func (r reader) nutchLinks(v *visitResult, p scoring.Page) {
 			v.parse.Links = append(v.parse.Links, segmentLink{URL: target, Meta: m})
 		}
 	}
-	if !r.stage { // the fetcher that parses redirects, and its parser adds a link too
+	if !r.parseStage { // the fetcher that parses redirects, and its parser adds a link too
 		if l, ok := r.followRedirect(v, p.Datum, refresh); ok {
 			add(l.URL, nutchTargetMeta(v, p.Datum, l.URL, temporary))
 			if v.setTarget(l.URL); v.target != nil {
@@ -153,14 +153,14 @@ func (r reader) nutchTooLong(target string) bool {
 // nutchIgnored is ignored with two peculiarities: exemptions apply to hosts
 // only, and they are part of the filters.
 func (r reader) nutchIgnored(from, target string) bool {
-	if !r.o.Links.IgnoreExternal && !r.o.Links.IgnoreInternal {
+	if !r.opts.Links.IgnoreExternal && !r.opts.Links.IgnoreInternal {
 		return false
 	}
-	internal := r.o.Links.By.NutchKey(from) == r.o.Links.By.NutchKey(target)
-	if internal || !r.o.Links.IgnoreExternal {
-		return internal && r.o.Links.IgnoreInternal
+	internal := r.opts.Links.By.NutchKey(from) == r.opts.Links.By.NutchKey(target)
+	if internal || !r.opts.Links.IgnoreExternal {
+		return internal && r.opts.Links.IgnoreInternal
 	}
-	return r.o.Links.By != hostdb.ByHost || r.o.Links.NoFilter || r.o.Links.Exempt == nil || !r.o.Links.Exempt(from, target)
+	return r.opts.Links.By != hostdb.ByHost || r.opts.Links.NoFilter || r.opts.Links.Exempt == nil || !r.opts.Links.Exempt(from, target)
 }
 
 // nutchRedirect checks no exemptions, and compares hosts whatever Links.By says.
@@ -169,10 +169,10 @@ func (r reader) nutchRedirect(v *visitResult, from, location string) (string, bo
 	if ok {
 		target, ok = r.rules(urlfilter.Fetcher, location)
 	}
-	if ok && !r.o.Following.ExemptRedirects {
-		external := r.o.Links.By.NutchKey(from) != r.o.Links.By.NutchKey(target)
+	if ok && !r.opts.Following.ExemptRedirects {
+		external := r.opts.Links.By.NutchKey(from) != r.opts.Links.By.NutchKey(target)
 		internal := hostdb.ByHost.Key(from) == hostdb.ByHost.Key(target)
-		ok = (!r.o.Links.IgnoreExternal || !external) && (!r.o.Links.IgnoreInternal || !internal)
+		ok = (!r.opts.Links.IgnoreExternal || !external) && (!r.opts.Links.IgnoreInternal || !internal)
 	}
 	if !ok || target == "" {
 		v.rejected++

@@ -101,7 +101,7 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 		return nil, fmt.Errorf("no fetch list: %w", segment.ErrNotFound)
 	}
 	var err error
-	if l.lists, err = listsOf(ctx, s, l.name, &l.o); err != nil {
+	if l.lists, err = listsOf(ctx, s, l.name, &l.opts); err != nil {
 		return nil, err
 	}
 	out := &output{parts: map[int]*parts{}, lists: l.lists}
@@ -115,7 +115,7 @@ func (l *loop) open(ctx context.Context) (*output, error) {
 // openAll opens the parts of the segment, or of each list that is not complete.
 func (l *loop) openAll(ctx context.Context, out *output) error {
 	l.visitedBefore = urlSet{}
-	parsing := l.o.Parser != nil
+	parsing := l.opts.Parser != nil
 	if l.lists == nil {
 		p, err := openParts(ctx, l.segments, l.name, wholeName, parsing, l.visitedBefore)
 		if err != nil {
@@ -146,7 +146,7 @@ func (l *loop) openAll(ctx context.Context, out *output) error {
 
 // recallAllRedirects records where earlier visits lead.
 func (l *loop) recallAllRedirects(ctx context.Context, out *output) error {
-	if l.hops == nil || len(l.visitedBefore) == 0 {
+	if l.redirects == nil || len(l.visitedBefore) == 0 {
 		return nil
 	}
 	for i := range out.parts {

@@ -19,13 +19,13 @@ import (
 // reader turns content into text, data and links: the common part of a fetch
 // that parses and the parse stage.
 type reader struct {
-	o *Options
-	// stage says that this is the parse stage, which makes a difference in
+	opts *Options
+	// parseStage says that this is the parse stage, which makes a difference in
 	// Nutch.
-	stage bool
+	parseStage bool
 }
 
-func (o *Options) reader() reader { return reader{o: o} }
+func (o *Options) reader() reader { return reader{opts: o} }
 
 // read fills the parsed parts of a visit. from is the record as it was when the page
 // was selected. If a rule, the signature or the scoring panics, the page counts as
@@ -73,15 +73,15 @@ func (r reader) sign(v *visitResult, c *page.Content) {
 		}
 	}()
 	r.findTarget(v)
-	if r.o.Parsing.SignUnparsed && v.visit.Outcome.Code == protocol.Success {
-		v.visit.Signature = r.o.Signature.Sum(c, nil)
+	if r.opts.Parsing.SignUnparsed && v.visit.Outcome.Code == protocol.Success {
+		v.visit.Signature = r.opts.Signature.Sum(c, nil)
 	}
 }
 
 // panicked logs that a policy panicked on a page, and where, and resets the visit to
 // what the protocol returned.
 func (r reader) panicked(v *visitResult, p any) {
-	r.o.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	r.opts.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	v.parse, v.text, v.data, v.target, v.sitemap = nil, nil, nil, nil, nil
 	v.rejected, v.cut = 0, 0
 }
@@ -90,7 +90,7 @@ func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.D
 	if r.readSitemap(ctx, v, from, c) {
 		return
 	}
-	if r.o.Parsing.SkipTruncated && c.Truncated {
+	if r.opts.Parsing.SkipTruncated && c.Truncated {
 		return
 	}
 	v.parse = &segment.Parse{URL: from.URL}
@@ -105,22 +105,22 @@ func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.D
 		r.recordTag(&v.parse.Meta, from, c)
 		if errors.Is(err, parse.ErrUnsupported) {
 			// Nutch's parse stage drops content that no parser reads.
-			if !r.o.NutchCompat || !r.stage {
-				v.parse.Signature = r.o.Signature.Sum(c, nil)
+			if !r.opts.NutchCompat || !r.parseStage {
+				v.parse.Signature = r.opts.Signature.Sum(c, nil)
 			}
 		} else {
 			if errors.Is(err, errPanic) {
-				r.o.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
+				r.opts.Logger.Error("fetch: parser panicked", "url", from.URL, "error", err)
 			}
 			v.parse.Error = oneLine(err.Error())
-			if r.o.NutchCompat { // which continues with an empty parse
-				v.parse.Signature = r.o.Signature.Sum(c, &page.Parsed{})
+			if r.opts.NutchCompat { // which continues with an empty parse
+				v.parse.Signature = r.opts.Signature.Sum(c, &page.Parsed{})
 			}
 		}
 		r.distribute(v.parse, scoring.Page{Datum: from, Content: c}, nil)
 		return
 	}
-	v.parse.Signature = r.o.Signature.Sum(c, &parsed)
+	v.parse.Signature = r.opts.Signature.Sum(c, &parsed)
 	if hints != nil { // a feed has no text to fingerprint
 		v.parse.Signature = r.signSitemap(c)
 	}
@@ -130,7 +130,7 @@ func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.D
 
 	// What is kept of the links is what the crawl will follow.
 	p := scoring.Page{Datum: from, Content: c, Parsed: &parsed, Found: len(parsed.Outlinks) + parsed.OutlinksCut}
-	if r.o.NutchCompat {
+	if r.opts.NutchCompat {
 		r.nutchLinks(v, p)
 	} else {
 		r.links(v, p)
@@ -144,14 +144,14 @@ func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.D
 // parse calls the parser, within the time that a page may take, and turns its
 // panic into an error.
 func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
-	if limit := r.o.Parsing.Timeout; limit > 0 {
+	if limit := r.opts.Parsing.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 		start := time.Now()
 		defer func() {
 			if took := time.Since(start); took > limit+parseGrace {
-				r.o.Logger.Warn("fetch: the parser did not end in time", "url", c.URL, "limit", limit, "took", took)
+				r.opts.Logger.Warn("fetch: the parser did not end in time", "url", c.URL, "limit", limit, "took", took)
 			}
 		}()
 	}
@@ -160,7 +160,7 @@ func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed,
 			err = fmt.Errorf("%w: %v", errPanic, v)
 		}
 	}()
-	return r.o.Parser.Parse(ctx, c)
+	return r.opts.Parser.Parse(ctx, c)
 }
 
 // parseGrace is how long a parser may take to notice that its time is over.
@@ -171,13 +171,13 @@ var errPanic = errors.New("fetch: parser panicked")
 // properties selects the properties of a page that the crawl db keeps: the
 // first value of each name.
 func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
-	for _, name := range r.o.Parsing.Meta {
+	for _, name := range r.opts.Parsing.Meta {
 		for _, q := range p.Meta {
 			if !strings.EqualFold(q.Name, name) {
 				continue
 			}
 			value := q.Value
-			if len(value) > maxProperty && !r.o.NutchCompat {
+			if len(value) > maxProperty && !r.opts.NutchCompat {
 				value = strings.ToValidUTF8(value[:maxProperty], "")
 			}
 			m.Set(name, value)

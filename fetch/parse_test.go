@@ -21,7 +21,7 @@ import (
 )
 
 // A crawl that never parses knows what has changed if it signs.
-func TestSign(t *testing.T) {
+func TestSignUnparsed(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		for _, sign := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestSign(t *testing.T) {
 }
 
 // A page that is parsed has the signature of its parse alone.
-func TestSignOfWhatIsParsed(t *testing.T) {
+func TestSignUnparsedLeavesParsedPagesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{}, "http://"+host+"/")
 		r.o.Parsing.SignUnparsed = true

@@ -31,13 +31,13 @@ func Parse(ctx context.Context, segments segment.Store, name string, o Options) 
 }
 
 func parseSegment(ctx context.Context, segments segment.Store, name string, o *Options) (Report, error) {
-	s := stage{reader: reader{o: o, stage: true}, report: Report{Visits: map[protocol.Code]int{}}}
+	s := parseStage{reader: reader{opts: o, parseStage: true}, report: Report{Visits: map[protocol.Code]int{}}}
 	err := s.run(ctx, segments, name)
 	return s.report, err
 }
 
-// stage is the parse stage of one segment.
-type stage struct {
+// parseStage is the parse stage of one segment.
+type parseStage struct {
 	reader  reader
 	from    map[string]crawldb.Datum // the records of the list
 	targets targetLinks
@@ -45,7 +45,7 @@ type stage struct {
 	report  Report
 }
 
-func (s *stage) run(ctx context.Context, segments segment.Store, name string) (err error) {
+func (s *parseStage) run(ctx context.Context, segments segment.Store, name string) (err error) {
 	if s.report.Already, err = segment.Has[segment.Parse](ctx, segments, name); err != nil || s.report.Already {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *stage) run(ctx context.Context, segments segment.Store, name string) (e
 }
 
 // parse parses the contents of a block. Not every visit has one.
-func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []page.Content) ([]*visitResult, error) {
+func (s *parseStage) parse(ctx context.Context, visits []segment.Visit, contents []page.Content) ([]*visitResult, error) {
 	group := make([]*visitResult, len(visits))
 	for i := range visits {
 		v := &visits[i]
@@ -106,7 +106,7 @@ func (s *stage) parse(ctx context.Context, visits []segment.Visit, contents []pa
 		}
 		d, ok := s.from[v.URL]
 		if !ok {
-			d = s.reader.o.targetRecord(v.URL, s.targets.links[v.URL])
+			d = s.reader.opts.targetRecord(v.URL, s.targets.links[v.URL])
 		}
 		s.reader.read(ctx, group[i], &d, c)
 		if err := s.reader.addRobotsSitemaps(ctx, &s.known, group[i]); err != nil {

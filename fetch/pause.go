@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// grantTime is how long a visit may take before others may take its owner
-	// for dead; it is cut off a little earlier.
+	// grantTime is how long a visit may take before its grant ends by itself, because its
+	// process may have died. The visit is cut off a little earlier, after cutAfter.
 	grantTime = hostdb.MaxGrant
 	cutAfter  = grantTime - 10*time.Second
 	// minBackoff is the pause after a first failure if there is no other, and
@@ -27,8 +27,8 @@ const (
 	// maxAnsweredFailures is how many failures beyond MaxFailures are counted if the server
 	// sends errors, or the queue has other hosts: a pause of 18 hours.
 	maxAnsweredFailures = 7
-	// grantRetry is when to check again a host whose turns are taken: they are
-	// usually given back much sooner than they must.
+	// grantRetry is the time after which a host is tried again whose grants are all
+	// taken: they usually end much sooner than they must.
 	grantRetry = 100 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ const (
 type terms struct {
 	// limit is how many requests may be under way.
 	limit int
-	// afterStart is the pause after the beginning of a request, ended that after its
+	// afterStart is the pause after the beginning of a request, afterEnd that after its
 	// end.
 	afterStart, afterEnd time.Duration
 }
@@ -44,19 +44,19 @@ type terms struct {
 // terms returns those of a host, given the pause that the list requests and the
 // Crawl-delay, which implies one request at a time.
 func (p *Politeness) terms(asked, crawlDelay time.Duration) terms {
-	pause, begun := p.pause(asked), time.Duration(0)
+	pause, afterStart := p.pause(asked), time.Duration(0)
 	if p.ThreadsPerHost > 1 { // others of its domain or address, without a Crawl-delay, may begin meanwhile
-		if begun = pause; asked == 0 {
-			begun = p.MinDelay
+		if afterStart = pause; asked == 0 {
+			afterStart = p.MinDelay
 		}
 	}
 	if p.ThreadsPerHost <= 1 || crawlDelay > 0 {
 		if crawlDelay > 0 && asked == 0 && p.MinCrawlDelay > 0 {
 			pause = p.MinCrawlDelay
 		}
-		return terms{limit: 1, afterStart: begun, afterEnd: max(pause, crawlDelay)}
+		return terms{limit: 1, afterStart: afterStart, afterEnd: max(pause, crawlDelay)}
 	}
-	return terms{limit: p.ThreadsPerHost, afterStart: begun, afterEnd: begun}
+	return terms{limit: p.ThreadsPerHost, afterStart: afterStart, afterEnd: afterStart}
 }
 
 // pause is the pause between two visits to a host, given what the list
@@ -118,8 +118,8 @@ func (p *Politeness) honouredDelay(crawlDelay time.Duration) time.Duration {
 // origins applies, as far as it is honoured, and after failures there is one request at
 // a time, even when the pause they caused is forgotten.
 func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
-	t := l.o.Politeness.terms(r.delay, max(l.o.Politeness.honouredDelay(h.CrawlDelay), r.crawlDelay))
-	if h.Backoff > 0 || l.o.Politeness.failedTooOften(h) || r.exclusive {
+	t := l.opts.Politeness.terms(r.delay, max(l.opts.Politeness.honouredDelay(h.CrawlDelay), r.crawlDelay))
+	if h.Backoff > 0 || l.opts.Politeness.failedTooOften(h) || r.exclusive {
 		t.limit = 1
 	}
 	return t
@@ -128,10 +128,10 @@ func (l *loop) termsOf(h *hostdb.Host, r *result) terms {
 // backoff is the pause of a host that has failed: it doubles with each failure and
 // halves with each answer.
 func (l *loop) backoff(n int, pause time.Duration) time.Duration {
-	if n == 0 || l.o.Politeness.FailureDelay < 0 {
+	if n == 0 || l.opts.Politeness.FailureDelay < 0 {
 		return 0
 	}
-	first := l.o.Politeness.FailureDelay
+	first := l.opts.Politeness.FailureDelay
 	if first == 0 {
 		first = max(pause, minBackoff)
 	}

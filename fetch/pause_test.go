@@ -95,7 +95,7 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 
 // The pages of a host that is down for good are gone one by one, those that were visited lately excepted, and cost
 // no more requests than others that wait.
-func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
+func TestPagesOfAHostThatStaysDownAreGone(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
 		name     string
@@ -172,7 +172,7 @@ func TestPagesOfAHostThatIsDownForGood(t *testing.T) {
 
 // A crawl that runs every few hours asks a dead host less and less often, but never waits longer
 // than half the time it has been dead, and asks for all pages at once when it answers.
-func TestDeadHostCostsLittle(t *testing.T) {
+func TestDeadHostGetsFewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const year = 365 * 24 * time.Hour
 		up := false
@@ -221,7 +221,7 @@ func TestDeadHostCostsLittle(t *testing.T) {
 
 // Requests that were under way at the same time say of a host what one of them says, and one
 // that was given up is asked for one page, however many may be asked for at once.
-func TestFailuresAtTheSameTime(t *testing.T) {
+func TestSimultaneousFailuresCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second, answer: func(string) protocol.Response { return code(protocol.Failed) }}
 		r := newRig(t, s, urlSet(host, 60)...)
@@ -240,7 +240,7 @@ func TestFailuresAtTheSameTime(t *testing.T) {
 }
 
 // A clock that was ahead does not keep anybody from a host for longer than a day.
-func TestClockThatWasAheadAndAHostThatIsDown(t *testing.T) {
+func TestClockAheadDoesNotProlongTheDownPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", "x") }}
 		r := newRig(t, s, urlSet(host, 3)...)

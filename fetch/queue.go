@@ -25,14 +25,14 @@ type host struct {
 	name  string
 	items deque
 	// robots are robots.txt files that have moved here: they come first, in
-	// every other turn.
+	// every other visit.
 	robots     deque
-	robotsLast bool // the last turn was one of robots
+	robotsLast bool // the last visit was one of robots
 	// awaitsRobots says that the items wait for a robots.txt that has moved elsewhere.
 	awaitsRobots bool
 	// robotsWaits is how often the fetch waited for the host's robots.txt.
 	robotsWaits int
-	// sitemapRefusals counts how many sitemaps in a row found no place.
+	// sitemapRefusals counts the sitemaps in a row for which there was no memory.
 	sitemapRefusals int
 	// nextVisit is the earliest time of the next visit, as far as is known here; before the
 	// first visit, the time from which there was something to visit. Of hosts with
@@ -62,14 +62,14 @@ type host struct {
 
 // queues orders the hosts by when they may be visited next. A step costs O(log hosts).
 //
-// Of those that may be visited now, every other turn goes to the one that was ready
+// Of those that may be visited now, every other visit goes to the one that was ready
 // first, and those between to the one with the most left to do: otherwise a list of
 // many small hosts would be over before a large one, for which the end has to wait,
-// had its second turn. This at most doubles anybody's wait.
+// had its second visit. This at most doubles the wait of a host.
 type queues struct {
 	hosts map[string]*host
 	lines [paces]paceHosts
-	// now is the time of the last step, needy says that the next turn is for the host
+	// now is the time of the last step, workNext says that the next visit is for the host
 	// with the most left to do.
 	now      time.Time
 	workNext bool
@@ -311,16 +311,16 @@ func (l *paceHosts) leave(h *host) {
 	heap.Remove(&l.byWork, h.index[byWorkLeft])
 }
 
-// order is what a heap of hosts is ordered by.
-type order uint8
+// hostOrder is what a heap of hosts is ordered by.
+type hostOrder uint8
 
 const (
-	byTime     order = iota // by when they may be visited
-	byWorkLeft              // most left to do first
-	heaps                   // the number of heaps a host may be in
+	byTime     hostOrder = iota // by when they may be visited
+	byWorkLeft                  // most left to do first
+	heaps                       // the number of heaps a host may be in
 )
 
-func (o order) less(a, b *host) bool {
+func (o hostOrder) less(a, b *host) bool {
 	if o == byWorkLeft && a.workLeft != b.workLeft {
 		return a.workLeft > b.workLeft
 	}
@@ -332,7 +332,7 @@ func (o order) less(a, b *host) bool {
 
 type hostHeap struct {
 	hosts []*host
-	order order
+	order hostOrder
 }
 
 func (r *hostHeap) Len() int           { return len(r.hosts) }

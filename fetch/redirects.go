@@ -20,7 +20,7 @@ import (
 // redirected, and so on up to the limit. They are queued like listed pages, so
 // everything that applies to a page applies to them. What a page inherits from
 // those that lead to it, and its distance from the list, are then functions of
-// the segment alone, whoever came first; and an interrupted run finds all it
+// the segment alone, not of the order of visits; and an interrupted run finds all it
 // needs in the segment.
 
 // Redirects counts the outcomes of redirects and refreshes.
@@ -48,15 +48,15 @@ func (r *Redirects) Add(o Redirects) {
 
 // hop says how a page that is not on the list came to be visited.
 type hop struct {
-	n     int      // redirects in a row
-	chain []string // the pages on the way; the last one led here
+	redirects int      // redirects in a row
+	chain     []string // the pages on the way; the last one led here
 }
 
 // visit begins the visit to an item.
 func (it *item) visit() segment.Visit {
 	v := segment.Visit{URL: it.URL}
 	if it.hop != nil {
-		v.Hops, v.Via = it.hop.n, it.hop.chain[len(it.hop.chain)-1]
+		v.Hops, v.Via = it.hop.redirects, it.hop.chain[len(it.hop.chain)-1]
 	}
 	return v
 }
@@ -68,8 +68,8 @@ type redirectTarget struct {
 	fromRedirect bool // the page was itself the target of a redirect
 }
 
-// hops follow redirects.
-type hops struct {
+// redirectState is how far the redirects of a run were followed.
+type redirectState struct {
 	targets map[string]redirectTarget // where visited pages lead
 	via     map[string]string         // for each target already handled, the first by key of the pages that led there
 	current []string                  // the targets being visited now,
@@ -77,7 +77,7 @@ type hops struct {
 }
 
 // record records where a visit leads.
-func (h *hops) record(v *visitResult) {
+func (h *redirectState) record(v *visitResult) {
 	if h != nil && v.target != nil {
 		h.targets[v.visit.URL] = redirectTarget{*v.target, v.list, v.visit.Via != ""}
 	}
@@ -85,8 +85,8 @@ func (h *hops) record(v *visitResult) {
 
 // queueRedirects queues the targets of visited pages, and reports whether there are any.
 func (l *loop) queueRedirects(ctx context.Context) (more bool, err error) {
-	h := l.hops
-	for h != nil && l.limits.left == nil && h.level < l.o.Following.MaxRedirects && len(h.targets) > 0 && !more {
+	h := l.redirects
+	for h != nil && l.limits.left == nil && h.level < l.opts.Following.MaxRedirects && len(h.targets) > 0 && !more {
 		from := h.current
 		if h.level == 0 {
 			for f, to := range h.targets {
@@ -109,7 +109,7 @@ func (l *loop) queueRedirects(ctx context.Context) (more bool, err error) {
 			if l.visitedBefore.has(url) {
 				continue // by a run before this one
 			}
-			if l.queueUnlisted(item{Datum: l.o.targetRecord(url, links[url]), list: h.targets[via].list, unlisted: true, hop: &hop{h.level, h.chain(via)}}) {
+			if l.queueUnlisted(item{Datum: l.opts.targetRecord(url, links[url]), list: h.targets[via].list, unlisted: true, hop: &hop{h.level, h.chain(via)}}) {
 				more = true
 			} else {
 				l.report.Redirects.Waiting++
@@ -128,7 +128,7 @@ func (l *loop) queueRedirects(ctx context.Context) (more bool, err error) {
 // redirectsToFollow returns the links by which some pages lead to others that have to be
 // visited because of that: not those visited anyway, or already.
 func (l *loop) redirectsToFollow(ctx context.Context, from []string) (map[string][]scoring.Link, error) {
-	h := l.hops
+	h := l.redirects
 	links := map[string][]scoring.Link{}
 	for _, f := range from {
 		to, ok := h.targets[f]
@@ -156,7 +156,7 @@ func (l *loop) redirectsToFollow(ctx context.Context, from []string) (map[string
 }
 
 // chain returns the pages on the way to a page, and the page.
-func (h *hops) chain(url string) (urls []string) {
+func (h *redirectState) chain(url string) (urls []string) {
 	for ok := true; ok; url, ok = h.via[url] {
 		urls = append(urls, url)
 	}
@@ -204,18 +204,18 @@ func (o *Options) targetRecord(url string, links []scoring.Link) crawldb.Datum {
 // targets of redirects. The pages are read in the order of their visits, in
 // which those nearer to the list come first.
 type targetLinks struct {
-	hops  map[string]int // of each page that is not on the list
-	links map[string][]scoring.Link
+	redirects map[string]int // of each page that is not on the list
+	links     map[string][]scoring.Link
 }
 
 func readTargetLinks(ctx context.Context, s segment.Store, name string) (h targetLinks, err error) {
-	h = targetLinks{hops: map[string]int{}, links: map[string][]scoring.Link{}}
+	h = targetLinks{redirects: map[string]int{}, links: map[string][]scoring.Link{}}
 	for v, err := range segment.Records[segment.Visit](ctx, s, name) {
 		if err != nil {
 			return h, err
 		}
 		if v.Via != "" {
-			h.hops[v.URL] = v.Hops
+			h.redirects[v.URL] = v.Hops
 		}
 	}
 	return h, nil
@@ -223,7 +223,7 @@ func readTargetLinks(ctx context.Context, s segment.Store, name string) (h targe
 
 // addEarlier records what the first blocks give, which were read before.
 func (h *targetLinks) addEarlier(ctx context.Context, s segment.Store, name string, blocks int) error {
-	if blocks == 0 || len(h.hops) == 0 {
+	if blocks == 0 || len(h.redirects) == 0 {
 		return nil
 	}
 	parses, stop := iter.Pull2(segment.PartialOf[segment.Parse](ctx, s, name, segment.ParsePart, 0))
@@ -254,7 +254,7 @@ func (h *targetLinks) add(v *segment.Visit, p *segment.Parse) {
 	if p == nil || !v.Outcome.Code.Redirect() {
 		return
 	}
-	if to := redirectLink(p); to != nil && h.hops[to.URL] == v.Hops+1 {
+	if to := redirectLink(p); to != nil && h.redirects[to.URL] == v.Hops+1 {
 		h.links[to.URL] = append(h.links[to.URL], scoring.Link{From: v.URL, URL: to.URL, Score: to.Score, Meta: to.Meta})
 	}
 }
@@ -274,16 +274,16 @@ func (r reader) followRedirect(v *visitResult, from *crawldb.Datum, location str
 	case !ok:
 		v.redirects.Rejected++
 		notes = append(notes, "the rules reject where it leads")
-	case r.o.Following.MaxRedirects <= 0:
+	case r.opts.Following.MaxRedirects <= 0:
 	case v.hop != nil && slices.Contains(v.hop.chain, target):
 		v.redirects.Loops++
 		notes = append(notes, "a loop: leads back to a page on the way")
-	case v.visit.Hops >= r.o.Following.MaxRedirects:
+	case v.visit.Hops >= r.opts.Following.MaxRedirects:
 		v.redirects.Limit++
 		notes = append(notes, "one redirect too many")
-		ok = !r.o.Following.SkipExceeded
+		ok = !r.opts.Following.SkipExceeded
 	}
-	if len(notes) > 0 && !r.stage && v.visit.Outcome.Code.Redirect() {
+	if len(notes) > 0 && !r.parseStage && v.visit.Outcome.Code.Redirect() {
 		v.visit.Outcome.Reason = strings.Join(notes, "; ")
 	}
 	return l, ok
@@ -325,7 +325,7 @@ func (l *loop) recallRedirects(ctx context.Context, named func(string) string, l
 		for i := range visits {
 			v := &visitResult{visit: visits[i], list: list}
 			if !parsed {
-				l.o.reader().findTarget(v)
+				l.opts.reader().findTarget(v)
 			} else if len(read) > 0 && read[0].URL == v.visit.URL {
 				v.parse, read = &read[0], read[1:]
 				switch {
@@ -335,7 +335,7 @@ func (l *loop) recallRedirects(ctx context.Context, named func(string) string, l
 					v.setTarget(v.parse.Refresh)
 				}
 			}
-			l.hops.record(v)
+			l.redirects.record(v)
 		}
 	}
 	return nil

@@ -235,7 +235,7 @@ func (r *rig) remains() remains {
 
 // The contents of a segment depend on the list and the web alone, not on the number of
 // workers or on kills. Pauses are kept all the time.
-func TestRedirectWebs(t *testing.T) {
+func TestRedirectsOfRandomWebs(t *testing.T) {
 	asks, followed := 0, 0
 	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -365,7 +365,7 @@ func TestRedirectsInLists(t *testing.T) {
 
 // Importance passes along a chain that is followed at once, and none is lost or created; a
 // page at its end that the crawl db knows gives what it received, and keeps the rest.
-func TestRedirectsAreFolded(t *testing.T) {
+func TestUpdateReadsFollowedRedirects(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			const a, b, c, old = "http://a.test/", "http://b.test/", "http://c.test/", "http://old.test/"

@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-func TestReportSaysWhy(t *testing.T) {
+func TestReportCountsCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for _, h := range []string{"down", "waits", "slow", "fine", "odd"} {

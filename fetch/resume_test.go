@@ -27,7 +27,7 @@ func threeHosts(n int) []string {
 	return urls
 }
 
-func TestCancelledFetchGoesOn(t *testing.T) {
+func TestCancelledFetchResumes(t *testing.T) {
 	for _, threads := range []int{1, 2, 50} {
 		for at := 50 * time.Millisecond; at < 30*time.Second; at += 2370 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func (w dyingWriter) Commit(ctx context.Context) error {
 	return w.BlockWriter.Commit(ctx)
 }
 
-func TestFetchSurvivesItsStore(t *testing.T) {
+func TestFetchResumesAfterItsStoreFailed(t *testing.T) {
 	for n := 1; ; n++ {
 		finished := false
 		synctest.Test(t, func(t *testing.T) {
@@ -462,7 +462,7 @@ func TestALostPartIsNamed(t *testing.T) {
 
 // What a kill may cost grows with what was done: the first visits are kept a
 // tenth of a second after they came, later ones within two seconds.
-func TestFirstVisitsAreKeptSoon(t *testing.T) {
+func TestFirstVisitsAreWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10 * time.Millisecond}
 		r := newRig(t, s, urlSet("h0.example.test", 600)...)

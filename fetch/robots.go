@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// robotsMove is a robots.txt that has moved: on its way, it takes a turn with
+// robotsMove is a robots.txt that has moved: on its way, it needs a grant of
 // each host it leads to, in the queue of that host. Meanwhile the pages of home
 // wait, but not what else is queued there: two robots.txt that lead to each
 // other's hosts do not wait for each other.
@@ -24,14 +24,14 @@ type robotsMove struct {
 	askedNextRules bool
 }
 
-// fetchRobots uses the turn for robots.txt; the page waits for the next one, or
+// fetchRobots uses a grant for robots.txt; the page waits for the next one, or
 // for the file to which that leads.
 func (l *loop) fetchRobots(ctx context.Context, r *result) {
 	r.exclusive = true // another request would fetch the file, too
 	if !l.takeGrant(ctx, r) {
 		return
 	}
-	move := &robotsMove{fetch: l.o.Robots.BeginFetch(r.it.URL), home: r.h}
+	move := &robotsMove{fetch: l.opts.Robots.BeginFetch(r.item.URL), home: r.host}
 	if l.requestRobots(ctx, r, move.fetch); r.err != nil {
 		return
 	}
@@ -40,19 +40,19 @@ func (l *loop) fetchRobots(ctx context.Context, r *result) {
 		return
 	}
 	rules := move.fetch.Rules()
-	if r.it.rules = rules; !rules.Unavailable && !rules.Allowed(r.it.URL) || l.tooSlow(rules) {
-		r.at = r.claimed // the page is not requested, so it need not wait
+	if r.item.rules = rules; !rules.Unavailable && !rules.Allowed(r.item.URL) || l.tooSlow(rules) {
+		r.nextVisit = r.grantedAt // the page is not requested, so it need not wait
 	}
 }
 
 // tooSlow reports whether a host asks for a longer Crawl-delay than is honoured.
 func (l *loop) tooSlow(rules *robots.Rules) bool {
-	return l.o.Politeness.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.o.Politeness.MaxCrawlDelay
+	return l.opts.Politeness.MaxCrawlDelay >= 0 && rules.CrawlDelay > l.opts.Politeness.MaxCrawlDelay
 }
 
-// continueRobots uses the turn with a host to which a robots.txt has led.
+// continueRobots requests a robots.txt from the host to which it has moved.
 func (l *loop) continueRobots(ctx context.Context, r *result) {
-	move := r.it.robots
+	move := r.item.robots
 	a := move.fetch
 	if move.giveUpReason != "" {
 		a.GiveUp(move.giveUpReason)
@@ -62,7 +62,7 @@ func (l *loop) continueRobots(ctx context.Context, r *result) {
 	if a.Next() != "" && a.NextElsewhere() && !a.NextIsFile() {
 		// The file is a page like any other: the robots.txt of its own host decides,
 		// and if that has moved, it is not followed.
-		rules, known, err := l.o.Robots.Cached(ctx, a.Next())
+		rules, known, err := l.opts.Robots.Cached(ctx, a.Next())
 		switch {
 		case err != nil:
 			r.err = err
@@ -74,12 +74,12 @@ func (l *loop) continueRobots(ctx context.Context, r *result) {
 				return
 			}
 			move.askedNextRules = true
-			l.requestRobots(ctx, r, l.o.Robots.BeginFetch(a.Next()))
+			l.requestRobots(ctx, r, l.opts.Robots.BeginFetch(a.Next()))
 			return
 		case !rules.Allowed(a.Next()):
 			a.GiveUp(robotsLeadsTo(a) + ", which the robots.txt there does not allow")
 		case l.tooSlow(rules):
-			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", robotsLeadsTo(a), rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
+			a.GiveUp(fmt.Sprintf("%s, where a Crawl-delay of %v is more than %v", robotsLeadsTo(a), rules.CrawlDelay, l.opts.Politeness.MaxCrawlDelay))
 		default:
 			r.crawlDelay = rules.CrawlDelay
 		}
@@ -94,20 +94,19 @@ func (l *loop) continueRobots(ctx context.Context, r *result) {
 		move.askedNextRules = false
 		l.checkRobotsRedirect(a)
 	}
-	if rules := a.Rules(); rules != nil && move.home != r.h {
-		r.err = l.pauseAfterLast(ctx, move.home.name, l.o.Politeness.honouredDelay(rules.CrawlDelay))
+	if rules := a.Rules(); rules != nil && move.home != r.host {
+		r.err = l.pauseAfterLast(ctx, move.home.name, l.opts.Politeness.honouredDelay(rules.CrawlDelay))
 	}
 	r.robotsMove = move
 }
 
-// requestRobots makes one request for a robots.txt in a claimed turn, and ends the
-// turn.
+// requestRobots makes one request for a robots.txt under a grant, and releases it.
 func (l *loop) requestRobots(ctx context.Context, r *result, a *robots.Fetch) {
 	r.robots = true
 	err := a.Step(ctx)
 	rules := a.Rules()
 	if err == nil && rules != nil {
-		r.crawlDelay = max(r.crawlDelay, l.o.Politeness.honouredDelay(rules.CrawlDelay))
+		r.crawlDelay = max(r.crawlDelay, l.opts.Politeness.honouredDelay(rules.CrawlDelay))
 	}
 	if rules == nil || !rules.Unavailable { // otherwise there is nothing to be requested sooner
 		r.robotsRetryAfter = a.RetryAfter()
@@ -123,7 +122,7 @@ func (l *loop) pauseAfterLast(ctx context.Context, name string, pause time.Durat
 	if name == "" || pause <= 0 {
 		return nil
 	}
-	return l.o.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+	return l.opts.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		if old == nil || old.LastFetch.IsZero() || !old.LastFetch.Add(pause).After(old.NextFetch) {
 			return old, nil
 		}
@@ -151,7 +150,7 @@ func (l *loop) checkRobotsRedirect(a *robots.Fetch) {
 		u.Path, u.RawPath = "/", ""
 		page = u.String()
 	}
-	r := l.o.reader()
+	r := l.opts.reader()
 	to, ok := "", !r.tooLong(len(page))
 	if ok {
 		to, ok = r.rules(urlfilter.Fetcher, page)

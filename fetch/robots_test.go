@@ -66,7 +66,7 @@ func (m *moving) rig(t *testing.T, urls ...string) *rig {
 
 // Two robots.txt that lead to each other's hosts do not wait for each other, and
 // each hop waits for the turn of its host.
-func TestRobotsThatLeadToEachOther(t *testing.T) {
+func TestRobotsThatRedirectToEachOther(t *testing.T) {
 	for _, threads := range []int{1, 2, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &moving{site: site{latency: 300 * time.Millisecond}, text: map[string]string{
@@ -99,7 +99,7 @@ func TestRobotsThatLeadToEachOther(t *testing.T) {
 	}
 }
 
-func TestHopsOfRobots(t *testing.T) {
+func TestRobotsRedirects(t *testing.T) {
 	deny := "User-agent: *\nDisallow: /0"
 	for _, c := range []struct {
 		name     string
@@ -157,7 +157,7 @@ func TestHopsOfRobots(t *testing.T) {
 
 // The delay that comes with a robots.txt from elsewhere counts from the last
 // request to the host that it is for.
-func TestCrawlDelayFromElsewhere(t *testing.T) {
+func TestCrawlDelayOfAFileFromAnotherHost(t *testing.T) {
 	for _, by := range []hostdb.By{hostdb.ByHost, hostdb.ByDomain} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"},
@@ -198,7 +198,7 @@ func TestRobotsAtASkippedHost(t *testing.T) {
 
 // The rule of the pause holds at every host of webs whose robots.txt files move
 // about at random, and every page is over in the end.
-func TestRobotsWebs(t *testing.T) {
+func TestRobotsRedirectsOfRandomWebs(t *testing.T) {
 	total := 0
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -387,7 +387,7 @@ func (f robotsLater) Fetch(ctx context.Context, r protocol.Request) (protocol.Re
 }
 
 // The page to which a robots.txt leads is one of its host, whatever the queues are.
-func TestCrawlDelayOfWhereRobotsLeads(t *testing.T) {
+func TestCrawlDelayOfTheTargetOfARobotsRedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := answers(func(url string) protocol.Response {
 			switch url {

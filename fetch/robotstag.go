@@ -22,14 +22,14 @@ const (
 // tagChanged reports whether a page that was not modified has to be requested again, without
 // validators, and prepares its record for that.
 func (l *loop) tagChanged(d *crawldb.Datum, req protocol.Request, resp *protocol.Response) bool {
-	if resp.Outcome.Code != protocol.NotModified || req.ETag+req.LastModified == "" || l.o.Parser == nil || l.o.NutchCompat {
+	if resp.Outcome.Code != protocol.NotModified || req.ETag+req.LastModified == "" || l.opts.Parser == nil || l.opts.NutchCompat {
 		return false
 	}
-	if _, ok := sitemapMark(d); ok { // nobody indexes a sitemap
+	if _, ok := sitemapMark(d); ok { // a sitemap is not indexed
 		return false
 	}
 	_, was := d.Meta.Get(tagKept)
-	is := l.o.noIndex(&resp.Content)
+	is := l.opts.noIndex(&resp.Content)
 	if is == was {
 		return false
 	}
@@ -40,7 +40,7 @@ func (l *loop) tagChanged(d *crawldb.Datum, req protocol.Request, resp *protocol
 
 // keepTag notes that a header forbids indexing, if "not modified" has said so.
 func (r reader) recordTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content) {
-	if _, was := from.Meta.Get(tagKept); was && !r.o.NutchCompat && r.o.noIndex(c) {
+	if _, was := from.Meta.Get(tagKept); was && !r.opts.NutchCompat && r.opts.noIndex(c) {
 		m.Set(tagName, tagValue)
 	}
 }

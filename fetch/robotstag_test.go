@@ -43,7 +43,7 @@ func (s *tagged) Fetch(ctx context.Context, r protocol.Request) (protocol.Respon
 
 // A page that was not modified is asked for again, in a turn of its own and without validators, if its header
 // forbids indexing and did not when it said so last, or the other way round.
-func TestNotModifiedAndNotToBeIndexed(t *testing.T) {
+func TestNoIndexOfANotModifiedPage(t *testing.T) {
 	past, future := "unavailable_after: 1999-12-31", "unavailable_after: 2999-12-31"
 	const mark = "page.x-robots-tag"
 	known := func(_ *rig, _ *tagged, d *crawldb.Datum) { d.Meta.Set(mark, "noindex") }

@@ -141,20 +141,20 @@ func (l *origins) addNew(origin string) bool {
 	return true
 }
 
-// addRobotsSitemaps adds the sitemaps listed in robots.txt to the result of a turn. Without
+// addRobotsSitemaps adds the sitemaps listed in robots.txt to a result. Without
 // a parser that is left to the parse stage.
 func (l *loop) addRobotsSitemaps(r *result, rules *robots.Rules) {
-	if l.o.Parser != nil {
-		l.o.reader().addSitemapLinks(&l.origins, r.out, rules)
+	if l.opts.Parser != nil {
+		l.opts.reader().addSitemapLinks(&l.origins, r.out, rules)
 	}
 }
 
 // found does the same in the parse stage, which makes no request.
 func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitResult) error {
-	if r.o.Politeness.NoRobots || r.o.Robots.Hosts == nil {
+	if r.opts.Politeness.NoRobots || r.opts.Robots.Hosts == nil {
 		return nil
 	}
-	rules, _, err := r.o.Robots.Cached(ctx, v.visit.URL)
+	rules, _, err := r.opts.Robots.Cached(ctx, v.visit.URL)
 	if err == nil {
 		r.addSitemapLinks(seen, v, rules)
 	}
@@ -165,7 +165,7 @@ func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitRe
 // per origin. Which visit that is makes no difference: the links say who lists
 // them.
 func (r reader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rules) {
-	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.o.Sitemaps.NoDiscovery || r.o.NutchCompat {
+	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.opts.Sitemaps.NoDiscovery || r.opts.NutchCompat {
 		return
 	}
 	origin := crawldb.Origin(v.visit.URL)
@@ -184,8 +184,8 @@ func (r reader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rul
 
 func (r reader) robotsSitemapLinks(v *visitResult, origin string, sitemaps []string) []segment.Link {
 	base := weburl.Parse(origin + "/robots.txt")
-	sitemaps = sitemaps[:min(len(sitemaps), limit(r.o.Sitemaps.MaxListed, defaultListed))]
-	mark := crawldb.Sitemap{Origins: []string{origin}, Budget: limit(r.o.Sitemaps.MaxFiles, defaultFiles) / max(len(sitemaps), 1)}
+	sitemaps = sitemaps[:min(len(sitemaps), limit(r.opts.Sitemaps.MaxListed, defaultListed))]
+	mark := crawldb.Sitemap{Origins: []string{origin}, Budget: limit(r.opts.Sitemaps.MaxFiles, defaultFiles) / max(len(sitemaps), 1)}
 	var m crawldb.Meta
 	mark.Set(&m)
 	var links []segment.Link
@@ -223,11 +223,11 @@ func (r reader) acceptSitemap(from, target string) (string, bool) {
 
 // sitemapRules are the rules for what sitemaps name; nil if there are none.
 func (r reader) sitemapRules() *urlfilter.Rules {
-	o := &r.o.Sitemaps
-	if r.o.Rules == nil || !o.NoNormalize && !o.NoFilter {
-		return r.o.Rules
+	o := &r.opts.Sitemaps
+	if r.opts.Rules == nil || !o.NoNormalize && !o.NoFilter {
+		return r.opts.Rules
 	}
-	some := *r.o.Rules
+	some := *r.opts.Rules
 	if o.NoNormalize {
 		some.Normalizers = nil
 	}
@@ -300,7 +300,7 @@ func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 		return
 	}
 	mark.Page = false
-	if mark.Hops++; mark.Hops > limit(r.o.Sitemaps.MaxRedirects, defaultRedirects) {
+	if mark.Hops++; mark.Hops > limit(r.opts.Sitemaps.MaxRedirects, defaultRedirects) {
 		p.Links = nil
 	}
 	for i := range p.Links {
@@ -312,7 +312,7 @@ func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 // what a parser would have found in it; false if it is not a feed.
 func (r reader) readFeed(ctx context.Context, v *visitResult, c *page.Content) (page.Parsed, []segment.Link, bool) {
 	var p page.Parsed
-	if r.o.NutchCompat || r.o.Sitemaps.NoFeeds || !mayBeFeed(v.visit.ContentType) {
+	if r.opts.NutchCompat || r.opts.Sitemaps.NoFeeds || !mayBeFeed(v.visit.ContentType) {
 		return p, nil, false
 	}
 	s := r.newSitemap(v.visit.URL, crawldb.Sitemap{}, c)
@@ -351,8 +351,8 @@ type sitemapReading struct {
 }
 
 func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *sitemapReading {
-	o := &r.o.Sitemaps
-	maxURL := r.o.Links.MaxLength
+	o := &r.opts.Sitemaps
+	maxURL := r.opts.Links.MaxLength
 	if maxURL == 0 {
 		maxURL = urlfilter.DefaultMaxLength
 	}
@@ -455,7 +455,7 @@ func (s *sitemapReading) accept(v *visitResult, scope *sitemap.Scope, e sitemap.
 		s.report.Rejected++
 		return "", false
 	}
-	if s.feed == nil && !s.r.o.Sitemaps.NoStrict && !scope.Contains(e) {
+	if s.feed == nil && !s.r.opts.Sitemaps.NoStrict && !scope.Contains(e) {
 		s.report.OutOfScope++
 		return "", false
 	}
@@ -481,7 +481,7 @@ func (s *sitemapReading) hint(e sitemap.Entry) (m crawldb.Meta) {
 func (s *sitemapReading) name(children []string) {
 	budget := s.mark.Budget
 	if budget == 0 && s.mark.Depth == 0 { // of a seed
-		budget = limit(s.r.o.Sitemaps.MaxFiles, defaultFiles)
+		budget = limit(s.r.opts.Sitemaps.MaxFiles, defaultFiles)
 	}
 	if n := len(children) - budget; n > 0 {
 		s.report.Cut += n
@@ -511,13 +511,13 @@ func (v *visitResult) linkBytes() int {
 
 // newRequest makes the request for an item.
 func (l *loop) newRequest(it *crawldb.Datum) protocol.Request {
-	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.o.Limits.MaxBytes}
-	if l.o.Unconditional || it.Signature == nil && !l.o.NutchCompat { // nothing that "not modified" could refer to
+	req := protocol.Request{URL: it.URL, ETag: it.ETag, LastModified: it.LastModified, MaxBytes: l.opts.Limits.MaxBytes}
+	if l.opts.Unconditional || it.Signature == nil && !l.opts.NutchCompat { // nothing that "not modified" could refer to
 		req.ETag, req.LastModified = "", ""
 	}
 	if _, ok := sitemapMark(it); ok {
 		req.Accept = acceptSitemap
-		switch req.MaxBytes = l.o.Sitemaps.MaxBytes; {
+		switch req.MaxBytes = l.opts.Sitemaps.MaxBytes; {
 		case req.MaxBytes == 0:
 			req.MaxBytes = sitemap.DefaultMaxBytes
 		case req.MaxBytes < 0:
@@ -527,9 +527,9 @@ func (l *loop) newRequest(it *crawldb.Datum) protocol.Request {
 	return req
 }
 
-// acquireSitemap takes a place for visits that hold a sitemap in memory, if the item is one;
-// false if all are taken. leave gives it back.
-func (l *loop) acquireSitemap(it *crawldb.Datum) (leave func(), ok bool) {
+// acquireSitemap acquires the right to hold a sitemap in memory, if the item is one; false
+// if as many as may are held. release ends it.
+func (l *loop) acquireSitemap(it *crawldb.Datum) (release func(), ok bool) {
 	if _, marked := sitemapMark(it); !marked {
 		return func() {}, true
 	}
@@ -541,8 +541,8 @@ func (l *loop) acquireSitemap(it *crawldb.Datum) (leave func(), ok bool) {
 	}
 }
 
-// sitemapWait is how long a sitemap waits before it tries again to get a place;
-// it doubles after each eight tries, up to six times, while its host has
+// sitemapWait is how long a sitemap waits before it is tried again because too many are
+// in memory; it doubles after each eight tries, up to six times, while its host has
 // nothing else.
 const sitemapWait = 100 * time.Millisecond
 

@@ -323,7 +323,7 @@ func TestFeedsAreRead(t *testing.T) {
 }
 
 // Sitemaps that wait for a place do not keep the loop busy, however many they are.
-func TestManySitemapsWaitInPeace(t *testing.T) {
+func TestSitemapsBeyondTheMemoryLimitWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 40
 		s := &site{slow: map[string]time.Duration{}, answer: func(string) protocol.Response {

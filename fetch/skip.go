@@ -10,11 +10,11 @@ import (
 // A verdict says why a host is no longer visited in this round.
 type verdict struct {
 	reason string
-	// retryAfter is how long that will last; zero if unknown. Then aDay pages can be
+	// retryAfter is how long that will last; zero if unknown. Then perDay pages can be
 	// visited each day; zero for all.
 	retryAfter time.Duration
 	perDay     int64
-	// down is how long a host that is down is left alone, and forGood says that its
+	// down is how long a host that is down is left alone, and gone says that its
 	// pages are gone.
 	down time.Duration
 	gone bool
@@ -24,18 +24,18 @@ type verdict struct {
 }
 
 // skipIfLong gives up on a host for this round if it keeps failing, or would have to
-// be waited for too long: it holds nobody up.
+// be waited for too long, so that the others do not wait for it.
 func (l *loop) skipIfLong(h *host, r *result) {
-	v := r.why
-	switch wait := time.Until(r.at); {
-	case l.o.Politeness.MaxFailures > 0 && r.failures >= int64(l.o.Politeness.MaxFailures):
+	v := r.verdict
+	switch wait := time.Until(r.nextVisit); {
+	case l.opts.Politeness.MaxFailures > 0 && r.failures >= int64(l.opts.Politeness.MaxFailures):
 		// In whole hours, like the pause, so that the result does not depend on how
 		// soon after the failure this is.
 		down := (wait + time.Hour - 1).Truncate(time.Hour)
-		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, gone: l.o.Politeness.downForGood(r.failures), cause: hostFails}
-	case wait <= max(l.o.Politeness.MaxWait, r.pause+time.Millisecond):
+		v = verdict{reason: fmt.Sprintf("the host failed %d times in a row", r.failures), down: down, gone: l.opts.Politeness.downForGood(r.failures), cause: hostFails}
+	case wait <= max(l.opts.Politeness.MaxWait, r.pause+time.Millisecond):
 		if n := h.items.len() + h.unread; n > 0 && wait > r.pause+time.Second {
-			l.o.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.at)
+			l.opts.Logger.Info("fetch: waiting for host", "host", h.name, "pages", n, "until", r.nextVisit)
 		}
 		return
 	case v.reason == "":
@@ -56,7 +56,7 @@ func (l *loop) giveUp(h *host, v verdict) {
 	if len(items) == 0 {
 		return
 	}
-	l.o.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", v.reason)
+	l.opts.Logger.Warn("fetch: host skipped for this round", "host", h.name, "pages", len(items), "reason", v.reason)
 	for i, it := range items {
 		if it.robots != nil {
 			l.abandonRobots(it.robots, v.reason)
@@ -79,11 +79,11 @@ const maxPutOff = 7
 // of pages before it.
 func (l *loop) skipped(it item, v *verdict, before int) *visitResult {
 	if v.code != 0 {
-		return l.notVisited(job{it: it}, v.code, v.reason)
+		return l.notVisited(job{item: it}, v.code, v.reason)
 	}
 	var s *visitResult
-	if v.gone && !it.LastFetch.After(l.o.Now().Add(-l.o.Politeness.GoneAfter)) {
-		s = l.notVisited(job{it: it}, protocol.Refused, "host: has been down for long")
+	if v.gone && !it.LastFetch.After(l.opts.Now().Add(-l.opts.Politeness.GoneAfter)) {
+		s = l.notVisited(job{item: it}, protocol.Refused, "host: has been down for long")
 	} else {
 		s = l.outcomeOnly(it, protocol.Skipped, v.reason)
 	}

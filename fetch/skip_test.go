@@ -17,7 +17,7 @@ import (
 
 // A host that failed in former rounds and is well again is not given up because
 // a visit has to wait for one that is under way, which is to tell.
-func TestFailuresOfFormerRounds(t *testing.T) {
+func TestFailuresCountAcrossRounds(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		for _, known := range []bool{false, true} { // robots.txt
 			synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 //
 // At most threads visits may be under way. A visit that has lasted long, or
 // whose host is known to be slow, counts not among them but among spare others.
-// Of all these places, hosts known to be slow may take threads; with hosts
+// Of all these threads, hosts known to be slow may take threads; with hosts
 // about which nothing is known, a quarter of the spare ones more; with those
 // that have answered for their robots.txt, another quarter. So there are always
 // some left for hosts that are better known: however many hosts never answer,

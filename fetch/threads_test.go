@@ -98,7 +98,7 @@ func TestGoroutinesAreThoseOfTheWorkers(t *testing.T) {
 }
 
 // Any number of threads can be asked for.
-func TestThreadsWithoutEnd(t *testing.T) {
+func TestMaximumOfThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, n := range []int{math.MaxInt, math.MaxInt / 4} {
 			r := newRig(t, &site{latency: time.Second}, urlSet(host, 3)...)
@@ -110,7 +110,7 @@ func TestThreadsWithoutEnd(t *testing.T) {
 	})
 }
 
-func TestSlowHostCostsTheOthersNothing(t *testing.T) {
+func TestSlowHostDoesNotDelayOthers(t *testing.T) {
 	took := func(slow time.Duration) (others, all time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			var urls []string
@@ -156,7 +156,7 @@ func TestParserDoesNotHoldTheHost(t *testing.T) {
 
 // Hosts that answer late or never cost those that do answer nothing, however many
 // they are.
-func TestSlowHostsCostTheOthersNothing(t *testing.T) {
+func TestManySlowHostsDoNotDelayOthers(t *testing.T) {
 	const quick, each = 12, 20
 	for _, c := range []struct {
 		slow  int // hosts

@@ -14,14 +14,14 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// work takes a turn with one host: it visits a page, or requests robots.txt, or
-// finds that there is nothing to request.
+// work does one job under a grant of a host: it visits a page, or requests robots.txt, or
+// finds that nothing has to be requested.
 func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result) {
-	r = result{job: j, at: time.Now()}
-	url := j.it.URL
+	r = result{job: j, nextVisit: time.Now()}
+	url := j.item.URL
 	defer func() {
-		if p := recover(); p != nil { // nobody else could
-			l.o.Logger.Error("fetch: a policy panicked", "url", url, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		if p := recover(); p != nil { // a panic in a worker would end the process
+			l.opts.Logger.Error("fetch: a policy panicked", "url", url, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			r.out, r.err = nil, fmt.Errorf("%s: a host rule or another policy panicked: %v", url, p)
 		}
 	}()
@@ -29,11 +29,11 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.err = err
 		return r
 	}
-	if l.needsLookup(j.h.name) {
+	if l.needsLookup(j.host.name) {
 		l.resolve(ctx, &r)
 		return r
 	}
-	if j.it.robots != nil {
+	if j.item.robots != nil {
 		l.continueRobots(ctx, &r)
 		return r
 	}
@@ -42,16 +42,16 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	if !ask {
 		return r
 	}
-	leave, ok := l.acquireSitemap(&j.it.Datum)
+	release, ok := l.acquireSitemap(&j.item.Datum)
 	if !ok {
-		r.requeueLast, r.at = true, r.at.Add(sitemapWait)
+		r.requeueLast, r.nextVisit = true, r.nextVisit.Add(sitemapWait)
 		return r
 	}
-	defer leave()
+	defer release()
 	if !l.takeGrant(ctx, &r) {
 		return r
 	}
-	req := l.newRequest(&j.it.Datum)
+	req := l.newRequest(&j.item.Datum)
 	resp, err := l.requestPage(ctx, req)
 	if err != nil {
 		l.releaseGrant(ctx, &r, nil)
@@ -61,13 +61,13 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 	if l.releaseGrant(ctx, &r, &resp); r.err != nil {
 		return r
 	}
-	if l.tagChanged(&r.it.Datum, req, &resp) {
+	if l.tagChanged(&r.item.Datum, req, &resp) {
 		return r
 	}
-	// The turn is over: the host need not wait for the parser.
-	turn := r
-	turn.grantOver = true
-	results <- turn
+	// The grant has ended: the host need not wait for the parser.
+	granted := r
+	granted.grantOver = true
+	results <- granted
 	r.parsedLater = true
 	r.out = l.resultOf(ctx, j, resp)
 	if ctx.Err() != nil { // a parser may have been cut short
@@ -77,16 +77,16 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 }
 
 // checkRobots looks up what robots.txt says about a page, and reports whether the page may
-// be requested in this turn. If not, it records what happens instead; the turn may
-// have been used for the file. The rules are nil if they are unknown or not needed.
+// be requested now. If not, it records what happens instead; a grant may have been
+// used for the file. The rules are nil if they are unknown or not needed.
 func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules, ask bool) {
-	if l.o.Politeness.NoRobots {
+	if l.opts.Politeness.NoRobots {
 		return nil, true
 	}
 	j := r.job
-	rules, known, err := l.o.Robots.Cached(ctx, j.it.URL)
-	if err == nil && !known && j.it.rules != nil && !j.it.rules.Unavailable {
-		rules, known = j.it.rules, true
+	rules, known, err := l.opts.Robots.Cached(ctx, j.item.URL)
+	if err == nil && !known && j.item.rules != nil && !j.item.rules.Unavailable {
+		rules, known = j.item.rules, true
 	}
 	switch {
 	case err != nil:
@@ -95,18 +95,18 @@ func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules,
 		l.fetchRobots(ctx, r)
 	case rules.Refused:
 		r.out = l.notVisited(j, protocol.Refused, rules.Reason)
-	case rules.Unavailable && j.robotsWaits < l.o.Politeness.RobotsRetries:
-		r.awaitsRobots, r.pause, r.at = true, l.o.Politeness.RobotsWait, r.at.Add(l.o.Politeness.RobotsWait)
+	case rules.Unavailable && j.robotsWaits < l.opts.Politeness.RobotsRetries:
+		r.awaitsRobots, r.pause, r.nextVisit = true, l.opts.Politeness.RobotsWait, r.nextVisit.Add(l.opts.Politeness.RobotsWait)
 	case rules.Unavailable:
 		reason := "robots.txt is unavailable"
 		if rules.Reason != "" {
 			reason += ": " + rules.Reason
 		}
 		r.out = l.notVisited(j, protocol.RobotsFailed, reason)
-	case !rules.Allowed(j.it.URL):
+	case !rules.Allowed(j.item.URL):
 		r.out = l.notVisited(j, protocol.RobotsDenied, "robots.txt")
 	case l.tooSlow(rules):
-		r.out = l.notVisited(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.o.Politeness.MaxCrawlDelay))
+		r.out = l.notVisited(j, protocol.RobotsDenied, fmt.Sprintf("Crawl-delay of %v is more than %v", rules.CrawlDelay, l.opts.Politeness.MaxCrawlDelay))
 		r.out.cause = crawlDelay
 	default:
 		r.crawlDelay = rules.CrawlDelay
@@ -117,16 +117,16 @@ func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules,
 
 // notVisited is the outcome of a visit that is not made.
 func (l *loop) notVisited(j job, code protocol.Code, reason string) *visitResult {
-	v := l.outcomeOnly(j.it, code, reason)
-	if l.o.Parser != nil {
-		l.o.reader().read(context.Background(), v, &j.it.Datum, nil) // there is no content, so nothing that takes time
+	v := l.outcomeOnly(j.item, code, reason)
+	if l.opts.Parser != nil {
+		l.opts.reader().read(context.Background(), v, &j.item.Datum, nil) // there is no content, so nothing that takes time
 	}
 	return v
 }
 
 func (l *loop) outcomeOnly(it item, code protocol.Code, reason string) *visitResult {
 	v := &visitResult{list: it.list, hop: it.hop, visit: it.visit()}
-	v.visit.Time, v.visit.Outcome = l.o.Now(), protocol.Outcome{Code: code, Reason: reason}
+	v.visit.Time, v.visit.Outcome = l.opts.Now(), protocol.Outcome{Code: code, Reason: reason}
 	return v
 }
 
@@ -134,13 +134,13 @@ func (l *loop) outcomeOnly(it item, code protocol.Code, reason string) *visitRes
 func (l *loop) requestPage(ctx context.Context, req protocol.Request) (resp protocol.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.o.Logger.Error("fetch: protocol panicked", "url", req.URL, "panic", fmt.Sprint(p))
+			l.opts.Logger.Error("fetch: protocol panicked", "url", req.URL, "panic", fmt.Sprint(p))
 			resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: "the protocol panicked"}}, nil
 		}
 	}()
 	limited, cancel := context.WithTimeout(ctx, cutAfter)
 	defer cancel()
-	resp, err = l.o.Protocol.Fetch(limited, req)
+	resp, err = l.opts.Protocol.Fetch(limited, req)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil { // a protocol without a limit of its own
 		resp, err = protocol.Response{Outcome: protocol.Outcome{Code: protocol.Failed, Reason: fmt.Sprintf("the visit took longer than %v", cutAfter)}}, nil
 	}
@@ -150,20 +150,20 @@ func (l *loop) requestPage(ctx context.Context, req protocol.Request) (resp prot
 // resultOf turns a response into what the segment keeps.
 func (l *loop) resultOf(ctx context.Context, j job, resp protocol.Response) *visitResult {
 	c := resp.Content
-	c.URL, c.Time = j.it.URL, l.o.Now()
-	v := &visitResult{list: j.it.list, hop: j.it.hop, visit: j.it.visit()}
+	c.URL, c.Time = j.item.URL, l.opts.Now()
+	v := &visitResult{list: j.item.list, hop: j.item.hop, visit: j.item.visit()}
 	v.visit.Time, v.visit.Outcome = c.Time, resp.Outcome
 	v.visit.ETag, v.visit.LastModified, v.visit.Modified = resp.ETag, resp.LastModified, resp.Modified
 	v.visit.Truncated, v.visit.Bytes, v.visit.Elapsed = c.Truncated, resp.Bytes, resp.Elapsed
-	if code := resp.Outcome.Code; code == protocol.Success || code.Redirect() && l.o.NutchCompat && c.Type != "" {
+	if code := resp.Outcome.Code; code == protocol.Success || code.Redirect() && l.opts.NutchCompat && c.Type != "" {
 		v.visit.ContentType = parse.MediaType(&c)
 	}
-	if l.o.Parser != nil {
-		l.o.reader().read(ctx, v, &j.it.Datum, &c)
+	if l.opts.Parser != nil {
+		l.opts.reader().read(ctx, v, &j.item.Datum, &c)
 	} else {
-		l.o.reader().sign(v, &c)
+		l.opts.reader().sign(v, &c)
 	}
-	if resp.Outcome.Code == protocol.Success && !l.o.NoContent && (v.parse == nil || !v.parse.Sitemap || l.o.Sitemaps.KeepContent) {
+	if resp.Outcome.Code == protocol.Success && !l.opts.NoContent && (v.parse == nil || !v.parse.Sitemap || l.opts.Sitemaps.KeepContent) {
 		v.content = &c
 	}
 	return v
@@ -198,8 +198,8 @@ type item struct {
 	delay time.Duration
 	// unlisted says that the page is not on the list.
 	unlisted bool
-	// rules are set if the last turn was used for robots.txt: they apply to the
-	// next turn, even if the pause in between is longer than a robots.txt is
+	// rules are set if the last grant was used for robots.txt: they apply to the
+	// next one, even if the pause in between is longer than a robots.txt is
 	// valid.
 	rules *robots.Rules
 	// hop is set for the target of a redirect.
@@ -211,9 +211,9 @@ type item struct {
 
 // keep keeps a visit, and follows the links of the page.
 func (l *loop) keep(r *result) {
-	if r.it.unlisted {
+	if r.item.unlisted {
 		if r.out.visit.Outcome.Code.Deferred() {
-			if r.it.hop != nil {
+			if r.item.hop != nil {
 				l.report.Redirects.Waiting++
 			}
 			return
@@ -222,6 +222,6 @@ func (l *loop) keep(r *result) {
 	}
 	l.finish(r.out)
 	if l.follower.depth > 0 {
-		l.follower.addPage(r.it.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.it.URL}, list: r.it.list, delay: r.it.delay})
+		l.follower.addPage(r.item.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.item.URL}, list: r.item.list, delay: r.item.delay})
 	}
 }
