@@ -185,13 +185,13 @@ func TestLearnedIsGivenABudget(t *testing.T) {
 	for _, before := range []float64{0, -1} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 300, Calm: true})
-			s.opts.Generate.TopN, s.opts.Rounds = 50, 4
+			s.opts.Generate.TopN, s.opts.Run.Rounds = 50, 4
 			s.opts.Schedule = schedule.Learned{Budget: before}
 			first := s.run(t, s.web.Seeds()...)
 			if first.Visited() < 90 {
 				t.Fatalf("%d visits without a budget", first.Visited())
 			}
-			s.opts.Schedule, s.opts.Rounds = schedule.Learned{Budget: 10}, 0
+			s.opts.Schedule, s.opts.Run.Rounds = schedule.Learned{Budget: 10}, 0
 			if r := s.run(t); r.Visited() == 0 || r.Visited() > 10 {
 				t.Errorf("%d visits on the first day of a budget of 10, next at %v; it is %v", r.Visited(), r.NextDue, s.now)
 			}

@@ -1,7 +1,6 @@
 package recrawl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,10 +132,7 @@ func (c *Crawler) open() error {
 // openHTTP makes the client for a crawler without a Protocol.
 func (c *Crawler) openHTTP() error {
 	o := &c.opts
-	o.HTTP.Agent = cmp.Or(o.HTTP.Agent, o.Agent)
-	if o.HTTP.Now == nil {
-		o.HTTP.Now = o.Now
-	}
+	o.HTTP.Agent, o.HTTP.Now = o.Agent, o.Now
 	o.HTTP.Ascending = o.HTTP.Ascending || o.Fetch.Politeness.By == hostdb.ByIP
 	client, err := httpproto.New(o.HTTP)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestSegmentsOnlyForTheDay(t *testing.T) {
 			stores := s.stores()
 			stores.Segments = nil
 			for range 8 {
-				s.opts.Rounds = 1
+				s.opts.Run.Rounds = 1
 				c, err := recrawl.New(stores, s.opts)
 				if err != nil {
 					t.Fatal(err)

@@ -82,7 +82,7 @@ func TestNutchDedupPurges(t *testing.T) {
 		events := 0
 		o := recrawl.Options{
 			Agent: "test", Protocol: texts{"http://a.example.test/": "one text"}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
-			Dedup: &dedup.Options{NutchCompat: compat}, OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil }, Rounds: 1,
+			Dedup: &dedup.Options{NutchCompat: compat}, OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil }, Run: recrawl.RunOptions{Rounds: 1},
 		}
 		o.Update.Sweep.PurgeGone = true
 		c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, o)

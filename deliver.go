@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/protocol"
@@ -38,12 +39,29 @@ func (k PageKind) String() string {
 	return names[0]
 }
 
-// PageEvent describes a visit to one page. There is no event for a visit that
+// PageState is what the crawl knew of a page at some time.
+type PageState struct {
+	// Kind is PageMoved or PageGone if that is what the last visit found, PageUnchanged if
+	// the page had content, and zero if it was not visited or never answered.
+	Kind PageKind
+	// Time is when the page was last visited, zero if never.
+	Time time.Time
+	// Signature is the fingerprint of the content; nil if there was none.
+	Signature []byte
+}
+
+// PageEvent describes a visit to one page that found a change, or any visit with
+// Options.EveryVisit. There is no event for a visit that
 // failed and will be retried, nor for a page that this crawl has never had and
 // did not ask for, because robots.txt forbids it, or a rule of ours such as the
 // guard against private addresses; nor for the pages of a host that no longer
 // answers, which wait for it for months before they are gone (see
 // fetch.Options.Politeness.GoneAfter). Sitemaps are not pages.
+//
+// A page is moved when a visit finds a redirect where there was none, and gone when a visit
+// finds nothing where that was not known; content that comes back is new. A redirect that
+// leads elsewhere than before is no change, and neither is another reason for a page to be
+// missing.
 //
 // There is content only if the server sent some in this visit, and text only if a
 // parser reads it: an unchanged page often has neither, a picture has no text. A
@@ -60,9 +78,10 @@ type PageEvent struct {
 	Kind PageKind
 	// Visit is how the visit ended.
 	Visit segment.Visit
-	// OldSignature and Signature are the fingerprints of the content before and
-	// now; nil if there was or is none.
-	OldSignature, Signature []byte
+	// Signature is the fingerprint of the content; nil if there is none.
+	Signature []byte
+	// Previous is the state of the page before the visit.
+	Previous PageState
 	// ParseError says why the content could not be parsed; empty if it was
 	// parsed, or if no parser reads its type.
 	ParseError string
@@ -136,11 +155,9 @@ func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockPar
 			parsed = parsed[1:]
 		}
 		state := prior[v.URL]
-		if state.signed {
-			e.OldSignature = []byte(state.signature)
-		}
+		e.Previous = state.pageState()
 		if v.Outcome.Code == protocol.NotModified {
-			e.Signature = bytes.Clone(e.OldSignature)
+			e.Signature = bytes.Clone(e.Previous.Signature)
 		}
 		if i < done || isSitemapVisit(state, v, sitemap) {
 			continue
@@ -148,7 +165,7 @@ func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockPar
 		if e.Kind, err = c.pageKind(ctx, &e); err != nil {
 			return events, err
 		}
-		if e.Kind == 0 {
+		if e.Kind == 0 || !c.opts.EveryVisit && !isChange(&e, state) {
 			continue
 		}
 		if err := c.callOnPage(ctx, e); err != nil {
@@ -187,9 +204,9 @@ func (c *Crawler) pageKind(ctx context.Context, e *PageEvent) (PageKind, error) 
 	switch {
 	case code == protocol.NotModified:
 		return PageUnchanged, nil
-	case code == protocol.Success && e.OldSignature == nil:
+	case code == protocol.Success && (e.Previous.Signature == nil || e.Previous.Kind != PageUnchanged):
 		return PageNew, nil
-	case code == protocol.Success && string(e.OldSignature) == string(e.Signature):
+	case code == protocol.Success && bytes.Equal(e.Previous.Signature, e.Signature):
 		return PageUnchanged, nil
 	case code == protocol.Success:
 		return PageChanged, nil
@@ -210,9 +227,21 @@ func (c *Crawler) pageKind(ctx context.Context, e *PageEvent) (PageKind, error) 
 			return 0, nil
 		}
 		return PageGone, nil
-	case !code.Asked() && e.OldSignature == nil:
+	case !code.Asked() && e.Previous.Signature == nil:
 		return 0, nil // it was never there for this crawl
 	default:
 		return PageGone, nil
+	}
+}
+
+// isChange reports whether a visit found something else than the one before.
+func isChange(e *PageEvent, before priorState) bool {
+	switch e.Kind {
+	case PageUnchanged:
+		return false
+	case PageMoved, PageGone:
+		return e.Kind != e.Previous.Kind
+	default:
+		return e.ParseError == "" || before.status != crawldb.ParseFailed
 	}
 }

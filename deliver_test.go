@@ -19,28 +19,37 @@ import (
 
 var errDied = errors.New("died")
 
-func TestPageEvents(t *testing.T) {
+func TestPageEventsOfChanges(t *testing.T)    { pageEvents(t, false) }
+func TestPageEventsOfEveryVisit(t *testing.T) { pageEvents(t, true) }
+
+func pageEvents(t *testing.T, everyVisit bool) {
 	synctest.Test(t, func(t *testing.T) {
 		// What a path answers in each round, and the events that makes.
 		rounds := 6
 		script, want := map[string][]string{}, map[string]string{}
 		for path, s := range map[string]string{
-			"steady":    "=a =a 304 =a =a =a | new unchanged unchanged unchanged unchanged unchanged",
-			"changes":   "=a =b =b =c 304 =a | new changed unchanged changed unchanged changed",
-			"goes":      "=a 404 404 =a =a =a | new gone gone new unchanged unchanged",
-			"moves":     "=a >steady >steady =a =a =a | new moved moved new unchanged unchanged",
-			"never":     "404 404 404 404 404 404 | gone gone gone gone gone gone",
-			"fails":     "=a 503 503 =a =a =a | new - - unchanged unchanged unchanged",
-			"dies":      "=a 503 503 503 503 =a | new - - gone gone new",
-			"forbidden": "=a =a =a =a =a =a | - - - - - -",
+			"steady":    "=a =a 304 =a =a =a | new unchanged unchanged unchanged unchanged unchanged | new - - - - -",
+			"changes":   "=a =b =b =c 304 =a | new changed unchanged changed unchanged changed | new changed - changed - changed",
+			"goes":      "=a 404 404 =a =a =a | new gone gone new unchanged unchanged | new gone - new - -",
+			"moves":     "=a >steady >steady =a =a =a | new moved moved new unchanged unchanged | new moved - new - -",
+			"wavers":    "=a >steady 404 404 >steady >steady | new moved gone gone moved moved | new moved gone - moved -",
+			"never":     "404 404 404 404 404 404 | gone gone gone gone gone gone | gone - - - - -",
+			"fails":     "=a 503 503 =a =a =a | new - - unchanged unchanged unchanged | new - - - - -",
+			"dies":      "=a 503 503 503 503 =a | new - - gone gone new | new - - gone - new",
+			"forbidden": "=a =a =a =a =a =a | - - - - - - | - - - - - -",
 		} {
-			answers, events, _ := strings.Cut(s, " | ")
-			script[path], want[path] = strings.Fields(answers), events
+			of := strings.Split(s, " | ")
+			script[path], want[path] = strings.Fields(of[0]), of[2]
+			if everyVisit {
+				want[path] = of[1]
+			}
 		}
 		round := 0
 		s := newSetup(&webtest.Web{Hosts: 1})
 		s.opts.Protocol = scripted(script, &round)
 		s.opts.Fetch.Politeness.MaxFailures = -1
+		s.opts.EveryVisit = everyVisit
+		began := s.now
 		got := map[string][]string{}
 		s.opts.OnPage = func(ctx context.Context, e recrawl.PageEvent) error {
 			path := strings.TrimPrefix(e.URL, "http://a.example.test/")
@@ -48,18 +57,24 @@ func TestPageEvents(t *testing.T) {
 				got[path] = append(got[path], "-")
 			}
 			got[path] = append(got[path], e.Kind.String())
+			if p := e.Previous; p.Time.IsZero() != (round == 0) || round > 0 && !p.Time.Equal(began.Add(time.Duration(round-1)*time.Hour)) {
+				t.Errorf("%s in round %d: the visit before was at %v", path, round, p.Time)
+			}
+			if p := e.Previous.Kind; (p == recrawl.PageMoved) != (round > 0 && script[path][round-1][0] == '>') || (p == recrawl.PageUnchanged) != (e.Previous.Signature != nil) {
+				t.Errorf("%s in round %d: it was %v before, with the signature %x", path, round, p, e.Previous.Signature)
+			}
 			switch e.Kind {
 			case recrawl.PageNew:
-				if e.OldSignature != nil || e.Signature == nil {
-					t.Errorf("%s is new: signatures %x, %x", path, e.OldSignature, e.Signature)
+				if e.Previous.Signature != nil || e.Signature == nil {
+					t.Errorf("%s is new: signatures %x, %x", path, e.Previous.Signature, e.Signature)
 				}
 			case recrawl.PageChanged:
-				if e.OldSignature == nil || e.Signature == nil || string(e.OldSignature) == string(e.Signature) {
-					t.Errorf("%s has changed: signatures %x, %x", path, e.OldSignature, e.Signature)
+				if e.Previous.Signature == nil || e.Signature == nil || string(e.Previous.Signature) == string(e.Signature) {
+					t.Errorf("%s has changed: signatures %x, %x", path, e.Previous.Signature, e.Signature)
 				}
 			case recrawl.PageUnchanged:
-				if e.OldSignature == nil || string(e.OldSignature) != string(e.Signature) {
-					t.Errorf("%s is the same: signatures %x, %x", path, e.OldSignature, e.Signature)
+				if e.Previous.Signature == nil || string(e.Previous.Signature) != string(e.Signature) {
+					t.Errorf("%s is the same: signatures %x, %x", path, e.Previous.Signature, e.Signature)
 				}
 			}
 			content, err1 := e.Content(ctx)
@@ -365,11 +380,12 @@ func TestPageEventsOfWhatIsNotDue(t *testing.T) {
 			return resp, err
 		})
 		s.opts.Fetch.Following.MaxRedirects = 2
+		s.opts.EveryVisit = true
 		got := map[string][]string{}
 		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
 			got[strings.TrimPrefix(e.URL, site)] = append(got[strings.TrimPrefix(e.URL, site)], e.Kind.String())
-			if e.Visit.Outcome.Code == protocol.Success && (e.Kind == recrawl.PageNew) != (e.OldSignature == nil) {
-				t.Errorf("round %d: %s is %v, and its signature was %x", round, e.URL, e.Kind, e.OldSignature)
+			if e.Visit.Outcome.Code == protocol.Success && (e.Kind == recrawl.PageNew) != (e.Previous.Signature == nil) {
+				t.Errorf("round %d: %s is %v, and its signature was %x", round, e.URL, e.Kind, e.Previous.Signature)
 			}
 			return nil
 		}

@@ -96,7 +96,6 @@ func ExampleOptions_onPage() {
 	// 2026-02-01 changed http://news.example.test/ "Home of news.example.test"
 	// 2026-02-01 changed http://news.example.test/pages/2.html "Column edge last 2"
 	// 2026-02-01 changed http://news.example.test/pages/1.html "Continue dry along 1"
-	// 2026-02-01 unchanged http://news.example.test/pages/3.html ""
 }
 
 // Explain says what keeps a page from being fetched.

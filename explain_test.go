@@ -142,7 +142,7 @@ func TestExplainOfASpentHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // from midnight on
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 5, Calm: true})
 		s.opts.Fetch.Politeness.HostRule = func(string) fetch.HostRule { return fetch.HostRule{Requests: 2} }
-		s.opts.Rounds = 1
+		s.opts.Run.Rounds = 1
 		s.run(t, s.web.Seeds()...) // robots.txt and a page
 		c := s.crawler(t)
 		defer c.Close()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb/dedup"
@@ -33,27 +35,28 @@ type Options struct {
 	// http.agent.name.)
 	Agent string
 	// Robots says what else in a robots.txt is meant for the crawler, and for which
-	// hosts robots.txt is ignored. It has no effect if Fetch has its own Cache.
+	// hosts robots.txt is ignored. To replace the whole cache of robots.txt, set
+	// Fetch.Robots instead.
 	Robots robots.Policy
 	// Protocol makes the requests. Nil means HTTP as httpproto does it by
 	// default, which refuses to connect to private addresses. The caller closes a
 	// Protocol that it provides. One for schemes other than http and https needs
 	// Rules that let them in: see urlfilter.Basic.Schemes.
 	Protocol protocol.Protocol
-	// HTTP says how requests are made if Protocol is nil. Its Agent and Now
-	// default to those of the crawl.
+	// HTTP says how requests are made if Protocol is nil. Its Agent and Now are those
+	// above and below.
 	HTTP httpproto.Options
 	// Parser reads pages. Nil means HTML and plain text by parse/htmlparse.
 	Parser parse.Parser
 	// Schedule says when a page is fetched again. Nil means schedule.Adaptive
 	// with its defaults. (Nutch: db.fetch.schedule.class.)
 	//
-	// With schedule.Learned the crawler keeps its plan: see Crawler.Plan. A Budget above
+	// With a schedule.Planner, such as schedule.Learned, the crawler keeps its plan: see Crawler.Plan. A Budget above
 	// zero is a limit: no round selects more than is left of it, and while nothing is left
 	// Run treats no page as due. It accrues evenly; what is not used within a day is lost,
 	// or, below one visit a day, once a whole visit has accrued. The plan gives a host no
-	// more visits than its pauses and Fetch.Politeness.HostRule allow: see [fetch.Politeness.PerDay]. None
-	// of this applies to a type that embeds it.
+	// more visits than its pauses and Fetch.Politeness.HostRule allow: see
+	// [fetch.Politeness.PerDay]. The same goes for every other schedule.Planner.
 	Schedule schedule.FetchSchedule
 	// Scoring orders the due pages. Nil means scoring.OPIC with its defaults;
 	// scoring.PageRank finds what matters earlier, see Rank.
@@ -72,10 +75,10 @@ type Options struct {
 	Signature signature.Signature
 
 	// Generate, Fetch, Update, Invert and Rank hold what only one stage needs: limits,
-	// delays, threads. Their policies and clocks default to those above and below. A
-	// zero TopN in Generate means 50,000 here, so that a fetch list fits into memory;
-	// a negative one means no limit. A Delay or MinDelay in Fetch of less than 100 µs,
-	// such as 5, is an error.
+	// delays, threads. Their stores, policies, clocks and loggers are those of the
+	// crawler: New returns an error if one of them is set here. A zero TopN in Generate
+	// means 50,000, so that a fetch list fits into memory; a negative one means no limit.
+	// A pause in Fetch.Politeness of less than 100 µs, such as 5, is an error.
 	Generate generate.Options
 	Fetch    fetch.Options
 	Update   update.Options
@@ -108,6 +111,12 @@ type Options struct {
 	// OnPage may use the crawler, but not call
 	// what waits for the round: Round, Run and ReadSitemaps.
 	OnPage func(ctx context.Context, e PageEvent) error
+	// EveryVisit makes OnPage hear of every visit, and not only of changes: a page that
+	// is as it was (PageUnchanged), a redirect that still leads elsewhere (PageMoved) and
+	// a page that is still missing (PageGone) are then reported each time. An index of
+	// pages needs it: a page with the same text may have begun to ask not to be indexed,
+	// and a redirect may lead elsewhere than before.
+	EveryVisit bool
 	// OnRound, if not nil, is called with the report of each round that worked on a
 	// segment, when it is over: for a service that has one Run for years and figures to
 	// show. A round that failed or was cancelled is reported too, and again when the next
@@ -116,6 +125,24 @@ type Options struct {
 	// it.
 	OnRound func(r Report)
 
+	// Run says how rounds follow each other.
+	Run RunOptions
+	// KeepSegments is how many done segments are kept; older ones are removed.
+	// Zero keeps all.
+	KeepSegments int
+
+	// ReadOnly is for stores that cannot be changed: New leaves alone what a process
+	// that died left half done, and methods that write return the error of the store.
+	// Status, Freshness and Explain work.
+	ReadOnly bool
+	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
+	Now func() time.Time
+	// Logger is told of anything unusual; nil means no logging.
+	Logger *slog.Logger
+}
+
+// RunOptions say how rounds follow each other in Crawler.Run.
+type RunOptions struct {
 	// Rounds ends Run after so many rounds, those of an interrupted Run
 	// included; zero means no limit.
 	Rounds int
@@ -133,18 +160,6 @@ type Options struct {
 	// instead of returning. Once a minute it checks whether somebody else has written
 	// to the store, which takes a full scan unless that is a crawldb.DueStore.
 	Wait bool
-	// KeepSegments is how many done segments are kept; older ones are removed.
-	// Zero keeps all.
-	KeepSegments int
-
-	// ReadOnly is for stores that cannot be changed: New leaves alone what a process
-	// that died left half done, and methods that write return the error of the store.
-	// Status, Freshness and Explain work.
-	ReadOnly bool
-	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
-	Now func() time.Time
-	// Logger is told of anything unusual; nil means no logging.
-	Logger *slog.Logger
 }
 
 // leastDelay is the shortest pause between requests that can be meant. A Delay of 5 is five
@@ -153,6 +168,9 @@ const leastDelay = 100 * time.Microsecond
 
 // check returns an error for options that can only be a mistake.
 func (o *Options) check() error {
+	if err := o.checkOnePlace(); err != nil {
+		return err
+	}
 	for _, r := range o.Agent {
 		if !('a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_') {
 			return fmt.Errorf("recrawl: Options.Agent %q is not a product token: letters, digits, '-' and '_'", o.Agent)
@@ -168,6 +186,62 @@ func (o *Options) check() error {
 	}
 	return nil
 }
+
+// checkOnePlace returns an error for an option that is set in two places, or in one that only a
+// caller of a single stage needs. It names both fields.
+func (o *Options) checkOnePlace() error {
+	stage := "is set, but a crawler takes it from"
+	for _, f := range []struct {
+		set        bool
+		field, why string
+		instead    string
+	}{
+		{o.Protocol != nil && !isZero(o.HTTP), "HTTP", "has no effect with", "Protocol"},
+		{o.Fetch.Robots != nil && !isZero(o.Robots), "Robots", "has no effect with", "Fetch.Robots"},
+		{o.Fetch.Robots != nil && o.Fetch.Politeness.NoRobots, "Fetch.Robots", "has no effect with", "Fetch.Politeness.NoRobots"},
+		{!isZero(o.Robots) && o.Fetch.Politeness.NoRobots, "Robots", "has no effect with", "Fetch.Politeness.NoRobots"},
+		{o.EveryVisit && o.OnPage == nil, "EveryVisit", "has no effect without", "OnPage"},
+		{o.HTTP.Agent != "", "HTTP.Agent", stage, "Agent"},
+		{o.HTTP.Now != nil, "HTTP.Now", stage, "Now"},
+		{o.Generate.Hosts != nil, "Generate.Hosts", stage, "Stores.Hosts"},
+		{o.Generate.Known != nil, "Generate.Known", stage, "Stores.Crawl"},
+		{o.Generate.Taken != nil, "Generate.Taken", stage, "Stores.Crawl"},
+		{o.Generate.Lists.Lookup != nil, "Generate.Lists.Lookup", stage, "Fetch.Politeness.Lookup"},
+		{o.Generate.Rules != nil, "Generate.Rules", stage, "Rules"},
+		{o.Generate.Schedule != nil, "Generate.Schedule", stage, "Schedule"},
+		{o.Generate.Scoring != nil, "Generate.Scoring", stage, "Scoring"},
+		{o.Generate.Now != nil, "Generate.Now", stage, "Now"},
+		{o.Fetch.Protocol != nil, "Fetch.Protocol", stage, "Protocol"},
+		{o.Fetch.Hosts != nil, "Fetch.Hosts", stage, "Stores.Hosts"},
+		{o.Fetch.Parser != nil, "Fetch.Parser", stage, "Parser"},
+		{o.Fetch.Rules != nil, "Fetch.Rules", stage, "Rules"},
+		{o.Fetch.Scoring != nil, "Fetch.Scoring", stage, "Scoring"},
+		{o.Fetch.Signature != nil, "Fetch.Signature", stage, "Signature"},
+		{o.Fetch.Now != nil, "Fetch.Now", stage, "Now"},
+		{o.Fetch.Logger != nil, "Fetch.Logger", stage, "Logger"},
+		{o.Update.Hosts != nil, "Update.Hosts", stage, "Stores.Hosts"},
+		{o.Update.Schedule != nil, "Update.Schedule", stage, "Schedule"},
+		{o.Update.Scoring != nil, "Update.Scoring", stage, "Scoring"},
+		{o.Update.Now != nil, "Update.Now", stage, "Now"},
+		{o.Update.Sweep.Rules != nil, "Update.Sweep.Rules", stage, "Rules"},
+		{o.Update.Sweep.Schedule != nil, "Update.Sweep.Schedule", stage, "Schedule"},
+		{o.Update.Sweep.Scoring != nil, "Update.Sweep.Scoring", stage, "Scoring"},
+		{o.Update.Sweep.Now != nil, "Update.Sweep.Now", stage, "Now"},
+		{o.Rank.Scoring != nil, "Rank.Scoring", stage, "Scoring"},
+		{o.Rank.Schedule != nil, "Rank.Schedule", stage, "Schedule"},
+	} {
+		if f.set {
+			instead := f.instead
+			if !strings.HasPrefix(instead, "Stores.") {
+				instead = "Options." + instead
+			}
+			return fmt.Errorf("recrawl: Options.%s %s %s", f.field, f.why, instead)
+		}
+	}
+	return nil
+}
+
+func isZero[T any](v T) bool { return reflect.ValueOf(v).IsZero() }
 
 // setNil gives a pointer that is nil a value; setDefault does so for an
 // interface. It looks at the interface alone: what is in it may not be comparable.

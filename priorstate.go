@@ -6,9 +6,11 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/segment"
@@ -23,10 +25,40 @@ import (
 type priorState struct {
 	signature       string
 	signed, sitemap bool
+	status          crawldb.Status // zero if not known
+	visited         int64          // when, in Unix milliseconds; zero if never
 }
 
 func priorStateOf(d *crawldb.Datum) priorState {
-	return priorState{string(d.Signature), d.Signature != nil, d.IsSitemap()}
+	s := priorState{signature: string(d.Signature), signed: d.Signature != nil, sitemap: d.IsSitemap()}
+	if !d.LastFetch.IsZero() {
+		s.status, s.visited = d.Status, d.LastFetch.UnixMilli()
+	}
+	return s
+}
+
+// pageState returns the state as an event shows it.
+func (s *priorState) pageState() PageState {
+	var p PageState
+	if s.signed {
+		p.Signature = []byte(s.signature)
+	}
+	if s.visited != 0 {
+		p.Time = time.UnixMilli(s.visited).UTC()
+	}
+	switch s.status {
+	case crawldb.RedirTemp, crawldb.RedirPerm:
+		p.Kind = PageMoved
+	case crawldb.Gone:
+		p.Kind = PageGone
+	case crawldb.Fetched, crawldb.NotModified, crawldb.Duplicate, crawldb.Orphan, crawldb.ParseFailed:
+		p.Kind = PageUnchanged
+	default: // it has failed, if it had content
+		if s.signed {
+			p.Kind = PageUnchanged
+		}
+	}
+	return p
 }
 
 // priorStateJob is the mark that counts the blocks of saved states of a segment; each block is
@@ -190,10 +222,11 @@ func (c *Crawler) clearedStateMarks(ctx context.Context, name string) map[string
 }
 
 // appendPriorState encodes a state: the length of the URL and the URL, a number of flags, and the
-// signature in the same form as the URL.
+// signature in the same form as the URL; then status and time of the last visit, which stores
+// written by former versions lack.
 func appendPriorState(b []byte, url string, k priorState) []byte {
 	b = append(binary.AppendUvarint(b, uint64(len(url))), url...)
-	bits := uint64(0)
+	bits := uint64(hasVisit)
 	if k.signed {
 		bits |= 1
 	}
@@ -201,8 +234,12 @@ func appendPriorState(b []byte, url string, k priorState) []byte {
 		bits |= 2
 	}
 	b = binary.AppendUvarint(b, bits)
-	return append(binary.AppendUvarint(b, uint64(len(k.signature))), k.signature...)
+	b = append(binary.AppendUvarint(b, uint64(len(k.signature))), k.signature...)
+	return binary.AppendVarint(binary.AppendUvarint(b, uint64(k.status)), k.visited)
 }
+
+// hasVisit is the flag of a state with status and time of the last visit.
+const hasVisit = 4
 
 // cutPriorState decodes the first state of a block.
 func cutPriorState(b []byte) (url string, k priorState, rest []byte, ok bool) {
@@ -228,6 +265,14 @@ func cutPriorState(b []byte) (url string, k priorState, rest []byte, ok bool) {
 	}
 	url = text()
 	bits := number()
-	k = priorState{text(), bits&1 != 0, bits&2 != 0}
+	k = priorState{signature: text(), signed: bits&1 != 0, sitemap: bits&2 != 0}
+	if bits&hasVisit != 0 {
+		k.status = crawldb.Status(min(number(), math.MaxUint8))
+		n, size := binary.Varint(b)
+		if size <= 0 {
+			return url, k, b, false
+		}
+		k.visited, b = n, b[size:]
+	}
 	return url, k, b, ok
 }

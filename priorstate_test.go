@@ -2,13 +2,14 @@ package recrawl
 
 import (
 	"bytes"
+	"github.com/recrawl/recrawl/crawldb"
 	"testing"
 )
 
-func FuzzCutKnown(f *testing.F) {
+func FuzzCutPriorState(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(appendPriorState(nil, "http://a.example/", priorState{"0123456789abcdef", true, false}))
-	f.Add(appendPriorState(appendPriorState(nil, "http://a.example/", priorState{"", true, true}), "b", priorState{}))
+	f.Add(appendPriorState(nil, "http://a.example/", priorState{signature: "0123456789abcdef", signed: true, status: crawldb.Gone, visited: 1 << 40}))
+	f.Add(appendPriorState(appendPriorState(nil, "http://a.example/", priorState{signed: true, sitemap: true}), "b", priorState{}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, block []byte) {
 		var again []byte

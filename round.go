@@ -64,13 +64,7 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why roundCal
 // round has one set of rules. A bad file is no reason to stop: its former rules
 // stay in force.
 func (c *Crawler) reload() {
-	all := []urlfilter.Reloader{c.opts.Rules}
-	for _, r := range []*urlfilter.Rules{c.opts.Generate.Rules, c.opts.Fetch.Rules, c.opts.Update.Sweep.Rules} {
-		if r != nil && r != c.opts.Rules {
-			all = append(all, r)
-		}
-	}
-	for _, r := range append(all, c.opts.Reload...) {
+	for _, r := range append([]urlfilter.Reloader{c.opts.Rules}, c.opts.Reload...) {
 		switch changed, err := r.Reload(); {
 		case err != nil:
 			c.opts.Logger.Warn("recrawl: rules could not be read again and stay as they were", "error", err)
@@ -140,9 +134,9 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCa
 	return g.Segments[0], nil
 }
 
-// limitToRoundTime limits a round to what there is time for: see Options.RoundTime.
+// limitToRoundTime limits a round to what there is time for: see Options.Run.RoundTime.
 func (c *Crawler) limitToRoundTime(o generate.Options) generate.Options {
-	t := c.opts.RoundTime
+	t := c.opts.Run.RoundTime
 	if t == 0 {
 		t = time.Hour
 	}

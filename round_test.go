@@ -39,11 +39,9 @@ func TestRulesAreReadAgainBetweenRounds(t *testing.T) {
 		}
 		var log strings.Builder
 		var others counted
-		var sweeping countedFilter
 		s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		s.opts.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}}, Filters: []urlfilter.Filter{file}}
 		s.opts.Reload = []urlfilter.Reloader{&others}
-		s.opts.Update.Sweep.Rules = &urlfilter.Rules{Filters: []urlfilter.Filter{&sweeping}}
 		c := s.crawler(t)
 		defer c.Close()
 		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
@@ -71,9 +69,6 @@ func TestRulesAreReadAgainBetweenRounds(t *testing.T) {
 		if others != 3 {
 			t.Errorf("what else there is was reloaded %d times in 3 rounds", others)
 		}
-		if sweeping.counted != 3 {
-			t.Errorf("the rules of the sweep were reloaded %d times in 3 rounds", sweeping.counted)
-		}
 	})
 }
 
@@ -83,10 +78,6 @@ func (c *counted) Reload() (bool, error) {
 	*c++
 	return false, nil
 }
-
-type countedFilter struct{ counted }
-
-func (*countedFilter) Accept(string) bool { return true }
 
 // What OnRound is told adds up to the report of Run, a round that failed included.
 func TestOnRound(t *testing.T) {
@@ -144,14 +135,14 @@ func TestRoundTime(t *testing.T) {
 			o.Fetch.Politeness.ThreadsPerHost, o.Fetch.Politeness.MinDelay = 2, 3*time.Second
 		}, 20, 3 * time.Second},
 		{"by domain", 0, func(o *recrawl.Options) { o.Fetch.Politeness.By = hostdb.ByDomain }, 12, 5 * time.Second},
-		{"less time than a pause", 0, func(o *recrawl.Options) { o.RoundTime = time.Second }, 1, 5 * time.Second},
-		{"no bound", 0, func(o *recrawl.Options) { o.RoundTime = -1 }, 0, 0},
+		{"less time than a pause", 0, func(o *recrawl.Options) { o.Run.RoundTime = time.Second }, 1, 5 * time.Second},
+		{"no bound", 0, func(o *recrawl.Options) { o.Run.RoundTime = -1 }, 0, 0},
 		{"MaxPerHost", 0, func(o *recrawl.Options) { o.Generate.MaxPerHost = 30 }, 30, 5 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 50, LinksPerPage: 40, CrawlDelay: test.delay})
-				s.opts.Fetch.Politeness.Delay, s.opts.RoundTime = 0, time.Minute
+				s.opts.Fetch.Politeness.Delay, s.opts.Run.RoundTime = 0, time.Minute
 				s.opts.Fetch.Sitemaps.NoDiscovery = true
 				test.change(&s.opts)
 				visits, most := map[string]int{}, 0

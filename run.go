@@ -9,15 +9,15 @@ import (
 	"github.com/recrawl/recrawl/internal/grace"
 )
 
-// Run runs rounds until its context ends, Options.Rounds are done, or nothing is
-// due and Options.Wait is not set. If the context ended, the error is ctx.Err().
+// Run runs rounds until its context ends, Options.Run.Rounds are done, or nothing is
+// due and Options.Run.Wait is not set. If the context ended, the error is ctx.Err().
 // An error of a stage, of a store or of OnPage ends it, too: a service that is to go
 // on calls Run again after a pause. Either way everything is left as a later Run
 // needs it. The report covers all rounds.
 //
 // Generate.Ahead applies to what is due when a run begins: a page that the run
 // has fetched is not selected again because it is due within that time. A Run that
-// resumes an interrupted one keeps to that, and with the same Options.Rounds runs
+// resumes an interrupted one keeps to that, and with the same Options.Run.Rounds runs
 // only as many rounds as that one had left.
 func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	var total Report
@@ -37,7 +37,7 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	if err == nil {
 		err = c.setMark(ctx, aheadJob, "")
 	}
-	if err == nil && c.opts.Rounds > 0 {
+	if err == nil && c.opts.Run.Rounds > 0 {
 		err = c.setMark(ctx, roundsJob, "")
 	}
 	return total, err
@@ -48,7 +48,7 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 	if err != nil {
 		return err
 	}
-	for c.opts.Rounds <= 0 || left > 0 {
+	for c.opts.Run.Rounds <= 0 || left > 0 {
 		r, err := c.oneRound(ctx, c.generateOptions(), calledByRun)
 		total.add(r)
 		switch {
@@ -58,7 +58,7 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 			left--
 		case r.ahead:
 			// Nothing was due ahead; now for what is due at all.
-		case !c.opts.Wait:
+		case !c.opts.Run.Wait:
 			return nil
 		default:
 			if err := c.wait(ctx, r.NextDue); err != nil {
@@ -73,12 +73,12 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 // what is due within Generate.Ahead.
 const aheadJob = "run/ahead"
 
-// roundsJob is the mark of an unfinished run limited to Options.Rounds rounds:
+// roundsJob is the mark of an unfinished run limited to Options.Run.Rounds rounds:
 // that number, how many it has begun, and the segment of the last one begun.
 const roundsJob = "run/rounds"
 
 // roundsBegun returns how many rounds an unfinished run with the same
-// Options.Rounds has begun, and the segment of the last. A run with another number
+// Options.Run.Rounds has begun, and the segment of the last. A run with another number
 // is unrelated.
 func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err error) {
 	mark, err := c.readMark(ctx, roundsJob)
@@ -86,7 +86,7 @@ func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err erro
 		return 0, "", err
 	}
 	var of int
-	if _, err := fmt.Sscanf(mark, "%d of %d: %s", &n, &of, &last); err != nil || of != c.opts.Rounds {
+	if _, err := fmt.Sscanf(mark, "%d of %d: %s", &n, &of, &last); err != nil || of != c.opts.Run.Rounds {
 		return 0, "", nil
 	}
 	return n, last, nil
@@ -94,21 +94,21 @@ func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err erro
 
 // beginRound counts a round of a run, unless it is a resumed one.
 func (c *Crawler) beginRound(ctx context.Context, name string) error {
-	if c.opts.Rounds <= 0 {
+	if c.opts.Run.Rounds <= 0 {
 		return nil
 	}
 	n, last, err := c.roundsBegun(ctx)
 	if err != nil || last == name {
 		return err
 	}
-	return c.setMark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.opts.Rounds, name))
+	return c.setMark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.opts.Run.Rounds, name))
 }
 
 // roundsLeft returns how many rounds a run has left, including one to be resumed.
 func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	n, last, err := c.roundsBegun(ctx)
 	if err != nil || n == 0 {
-		return c.opts.Rounds, err
+		return c.opts.Run.Rounds, err
 	}
 	r, err := c.roundState(ctx, last)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Crawler) roundsLeft(ctx context.Context) (int, error) {
 	if !r.Done {
 		n--
 	}
-	return c.opts.Rounds - n, nil
+	return c.opts.Run.Rounds - n, nil
 }
 
 // lookAhead changes the options for a selection of a run: the first one of the run selects all
@@ -132,10 +132,10 @@ func (c *Crawler) lookAhead(ctx context.Context, o generate.Options) (generate.O
 	case err != nil:
 	case mark != "":
 		o.Ahead = 0
-	case c.opts.Rounds <= 0:
+	case c.opts.Run.Rounds <= 0:
 		o.Segments = maxSegments
 	default:
-		o.Segments = max(o.Segments, c.opts.Rounds)
+		o.Segments = max(o.Segments, c.opts.Run.Rounds)
 	}
 	return o, err
 }

@@ -17,11 +17,11 @@ func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
 		s.opts.Generate.TopN = 5
-		s.opts.Rounds = 2
+		s.opts.Run.Rounds = 2
 		if r := s.run(t, s.web.Seeds()...); r.Rounds != 2 {
 			t.Errorf("%+v", r)
 		}
-		s.opts.Rounds = 0
+		s.opts.Run.Rounds = 0
 		if r := s.run(t); r.Rounds < 3 || r.NextDue.IsZero() || !r.NextDue.After(s.now) {
 			t.Errorf("%+v", r)
 		}
@@ -38,7 +38,7 @@ func TestRoundsOfAnInterruptedRun(t *testing.T) {
 		for pages := range 16 { // five a round
 			s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
 			s.opts.Generate.TopN = 5
-			s.opts.Rounds = 3
+			s.opts.Run.Rounds = 3
 			c := s.crawler(t)
 			if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func TestRoundsOfAnInterruptedRun(t *testing.T) {
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 3, Calm: true})
-		s.opts.Wait, s.opts.Now, s.web.Now = true, nil, nil
+		s.opts.Run.Wait, s.opts.Now, s.web.Now = true, nil, nil
 		s.opts.Schedule = schedule.Default{DefaultInterval: 10 * time.Hour}
 		c := s.crawler(t)
 		defer c.Close()
@@ -166,7 +166,7 @@ func TestRunTakesUpWhatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true}
 		s := newSetup(web)
-		s.opts.Wait, s.opts.Schedule = true, schedule.Learned{Budget: 1}
+		s.opts.Run.Wait, s.opts.Schedule = true, schedule.Learned{Budget: 1}
 		s.opts.Now, web.Now = nil, time.Now
 		c := s.crawler(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -201,13 +201,13 @@ func TestRunTakesUpWhatIsAskedFor(t *testing.T) {
 func TestNextDueIsAfterNothing(t *testing.T) {
 	s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, Calm: true})
 	s.opts.Schedule = &schedule.Default{DefaultInterval: time.Hour}
-	s.opts.Generate.TopN, s.opts.Rounds = 5, 3
+	s.opts.Generate.TopN, s.opts.Run.Rounds = 5, 3
 	for range 2 {
 		if r := s.run(t, s.web.Seeds()...); r.Rounds != 3 || !r.NextDue.IsZero() {
 			t.Errorf("after %d rounds more is due at %v; it is %v", r.Rounds, r.NextDue, s.now)
 		}
 	}
-	s.opts.Rounds = 0
+	s.opts.Run.Rounds = 0
 	if r := s.run(t); !r.NextDue.Equal(s.now.Add(time.Hour)) {
 		t.Errorf("nothing is due before %v; it is %v", r.NextDue, s.now)
 	}

@@ -286,7 +286,7 @@ func TestCashOfACrawl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // some servers ask to be left alone for two minutes
 		s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 25, LinksPerPage: 4, Seed: 5})
 		s.web.Start, s.web.Now = time.Now().AddDate(-1, 0, 0), time.Now
-		s.opts.Rounds, s.opts.Now = 1, time.Now
+		s.opts.Run.Rounds, s.opts.Now = 1, time.Now
 		c := s.crawler(t)
 		defer c.Close()
 		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {

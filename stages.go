@@ -68,9 +68,7 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 // many of one host make the round longer than RoundTime.
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
 	o := c.generateOptions()
-	if o.Known == nil {
-		o.Known = c.stores.Crawl
-	}
+	o.Known = c.stores.Crawl
 	r, err := generate.Free(ctx, c.stores.Segments, urls, o)
 	c.wake()
 	return r, err
@@ -78,22 +76,11 @@ func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error
 
 func (c *Crawler) generateOptions() generate.Options {
 	o := c.opts.Generate
-	setNil(&o.Rules, c.opts.Rules)
-	setDefault(&o.Schedule, c.schedule())
-	if o.Now == nil {
-		o.Now = c.opts.Now
-	}
+	o.Hosts, o.Taken, o.Lists.Lookup = c.stores.Hosts, c.hasMarks, c.lookup()
+	o.Rules, o.Schedule, o.Scoring, o.Now = c.opts.Rules, c.schedule(), c.opts.Scoring, c.opts.Now
 	if o.TopN == 0 {
 		o.TopN = defaultTopN
 	}
-	if o.Taken == nil {
-		o.Taken = c.hasMarks
-	}
-	if o.Lookup == nil {
-		o.Lookup = c.lookup()
-	}
-	setDefault(&o.Hosts, c.stores.Hosts)
-	setDefault(&o.Scoring, c.opts.Scoring)
 	return o
 }
 
@@ -118,21 +105,12 @@ func (c *Crawler) Parse(ctx context.Context, name string) (fetch.Report, error) 
 
 func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	o := c.opts.Fetch
-	setDefault(&o.Protocol, c.opts.Protocol)
-	setDefault(&o.Hosts, c.stores.Hosts)
-	o.Robots = c.robots
-	setDefault(&o.Signature, c.opts.Signature)
-	setNil(&o.Rules, c.opts.Rules)
-	setDefault(&o.Scoring, c.opts.Scoring)
-	setNil(&o.Logger, c.opts.Logger)
+	o.Protocol, o.Hosts, o.Robots = c.opts.Protocol, c.stores.Hosts, c.robots
+	o.Rules, o.Signature, o.Scoring = c.opts.Rules, c.opts.Signature, c.opts.Scoring
+	o.Now, o.Logger = c.opts.Now, c.opts.Logger
 	o.Politeness.Lookup = c.lookup()
 	if parsing {
-		setDefault(&o.Parser, c.opts.Parser)
-	} else {
-		o.Parser = nil
-	}
-	if o.Now == nil {
-		o.Now = c.opts.Now
+		o.Parser = c.opts.Parser
 	}
 	onVisit := o.OnVisit
 	o.OnVisit = func(v segment.Visit, p fetch.Progress) {
@@ -150,9 +128,7 @@ func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr,
 	if c.opts.Fetch.Politeness.Lookup != nil {
 		return c.opts.Fetch.Politeness.Lookup
 	}
-	p := c.opts.Fetch.Protocol
-	setDefault(&p, c.opts.Protocol)
-	if r, ok := p.(protocol.LookupProtocol); ok {
+	if r, ok := c.opts.Protocol.(protocol.LookupProtocol); ok {
 		return r.Lookup
 	}
 	return nil
@@ -187,8 +163,7 @@ func (c *Crawler) Update(ctx context.Context, name string) (update.Report, error
 // updateRanks counts the links of a segment and brings the scores up to date.
 func (c *Crawler) updateRanks(ctx context.Context, name string) error {
 	o := c.opts.Rank
-	setDefault(&o.Scoring, c.updateOptions().Scoring)
-	setDefault(&o.Schedule, c.schedule())
+	o.Scoring, o.Schedule = c.opts.Scoring, c.schedule()
 	r, err := c.ranker.Run(ctx, c.stores.Crawl, c.stores.Segments, name, o)
 	if r.Damage != nil {
 		c.opts.Logger.Warn("recrawl: the known graph could not be read, and is made anew of the segments that are kept", "error", r.Damage)
@@ -201,13 +176,8 @@ func (c *Crawler) updateRanks(ctx context.Context, name string) error {
 
 func (c *Crawler) updateOptions() update.Options {
 	o := c.opts.Update
-	setDefault(&o.Schedule, c.schedule())
-	setDefault(&o.Scoring, c.opts.Scoring)
-	if o.Now == nil {
-		o.Now = c.opts.Now
-	}
-	setDefault(&o.Hosts, c.stores.Hosts)
-	setNil(&o.Sweep.Rules, c.opts.Rules)
+	o.Schedule, o.Scoring, o.Hosts, o.Now = c.schedule(), c.opts.Scoring, c.stores.Hosts, c.opts.Now
+	o.Sweep.Rules = c.opts.Rules
 	return o
 }
 

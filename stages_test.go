@@ -99,7 +99,7 @@ func TestListsByTheAddressesOfTheProtocol(t *testing.T) {
 			p.addrs[s.web.Host(h)] = netip.AddrFrom4([4]byte{192, 0, 2, byte(h / 2)})
 		}
 		s.opts.Protocol = p
-		s.opts.Generate.Lists, s.opts.Generate.Partition = 10, hostdb.ByIP
+		s.opts.Generate.Lists.Count, s.opts.Generate.Lists.By = 10, hostdb.ByIP
 		c := s.crawler(t)
 		defer c.Close()
 		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {

@@ -161,7 +161,7 @@ func cycle(ctx context.Context, j job, r *result, s recrawl.Stores) error {
 	}
 	for first := true; ; first = false {
 		if j.Max > 0 {
-			o.Rounds, o.Generate = 1, generate.Options{TopN: j.Max - r.Pages}
+			o.Run.Rounds, o.Generate = 1, generate.Options{TopN: j.Max - r.Pages}
 		}
 		report, err := cycleOnce(ctx, j, s, o, first)
 		if err != nil {

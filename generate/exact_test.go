@@ -131,7 +131,7 @@ func TestSelectionIsExact(t *testing.T) {
 			d.Retries = rnd.IntN(3)
 			data = append(data, d)
 		}
-		o := generate.Options{TopN: rnd.IntN(60), MaxPerHost: rnd.IntN(6), Segments: rnd.IntN(4), Lists: rnd.IntN(4), By: hostdb.By(rnd.IntN(2))}
+		o := generate.Options{TopN: rnd.IntN(60), MaxPerHost: rnd.IntN(6), Segments: rnd.IntN(4), Lists: generate.Lists{Count: rnd.IntN(4)}, By: hostdb.By(rnd.IntN(2))}
 		if rnd.IntN(3) == 0 {
 			o.Status = crawldb.Unfetched
 		}
@@ -256,7 +256,7 @@ func TestLists(t *testing.T) {
 		for _, seed := range []int32{0, 0, 99} {
 			db := &memstore.DB{}
 			put(t, db.Crawl(), slices.Clone(data)...)
-			r := run(t, db.Crawl(), db.Segments(), generate.Options{Lists: 4, Partition: by, Seed: seed})
+			r := run(t, db.Crawl(), db.Segments(), generate.Options{Lists: generate.Lists{Count: 4, By: by, Seed: seed}})
 			got := turns(t, db.Segments(), r.Segments[0])
 			if len(got) != 302 {
 				t.Errorf("%d URLs", len(got))
@@ -286,7 +286,7 @@ func TestLists(t *testing.T) {
 	// One list is no list.
 	db := &memstore.DB{}
 	put(t, db.Crawl(), slices.Clone(data)...)
-	r := run(t, db.Crawl(), db.Segments(), generate.Options{Lists: 1})
+	r := run(t, db.Crawl(), db.Segments(), generate.Options{Lists: generate.Lists{Count: 1}})
 	for _, d := range list(t, db.Segments(), r.Segments[0]) {
 		if d.Meta.Len() != 0 {
 			t.Errorf("%+v", d)
@@ -300,7 +300,7 @@ func TestListsKeepQueuesWhole(t *testing.T) {
 	torn := &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{tear{}}}
 	db := &memstore.DB{}
 	put(t, db.Crawl(), slices.Clone(data)...)
-	r := run(t, db.Crawl(), db.Segments(), generate.Options{Lists: 9, Rules: torn})
+	r := run(t, db.Crawl(), db.Segments(), generate.Options{Lists: generate.Lists{Count: 9}, Rules: torn})
 	of := map[string]int{}
 	for u, turn := range turns(t, db.Segments(), r.Segments[0]) {
 		if l, ok := of[crawldb.Host(u)]; ok && l != turn.List {
@@ -330,7 +330,7 @@ func TestListsShareNoQueue(t *testing.T) {
 			u := one("http", "https", "HTTP", "ftp") + "://" + host + one("", ":80", ":8080") + "/" + fmt.Sprint(i)
 			data = append(data, due(one(u, u, u, u, "file:/x/"+fmt.Sprint(i)), rnd.Float32()))
 		}
-		o := generate.Options{Lists: 2 + rnd.IntN(6), Partition: hostdb.By(rnd.IntN(3)), Seed: rnd.Int32(), NutchCompat: life%2 == 0, NoNormalize: rnd.IntN(3) == 0, Lookup: lookup}
+		o := generate.Options{Lists: generate.Lists{Count: 2 + rnd.IntN(6), By: hostdb.By(rnd.IntN(3)), Seed: rnd.Int32(), Lookup: lookup}, NutchCompat: life%2 == 0, NoNormalize: rnd.IntN(3) == 0}
 		switch rnd.IntN(3) {
 		case 0:
 			o.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{tear{}}}
@@ -347,7 +347,7 @@ func TestListsShareNoQueue(t *testing.T) {
 		of := map[string]int{}
 		for u, turn := range turns(t, db.Segments(), r.Segments[0]) {
 			queues := []string{hostdb.ByHost.Key(u)}
-			switch o.Partition {
+			switch o.Lists.By {
 			case hostdb.ByDomain:
 				queues = append(queues, "domain "+hostdb.ByDomain.Key(u))
 			case hostdb.ByIP:
@@ -403,7 +403,7 @@ func TestListsByAddress(t *testing.T) {
 	}
 	db := &memstore.DB{}
 	put(t, db.Crawl(), data...)
-	r := run(t, db.Crawl(), db.Segments(), generate.Options{TopN: 62, Lists: 1000, Partition: hostdb.ByIP, Lookup: lookup})
+	r := run(t, db.Crawl(), db.Segments(), generate.Options{TopN: 62, Lists: generate.Lists{Count: 1000, By: hostdb.ByIP, Lookup: lookup}})
 	of := map[string]int{}
 	for u, turn := range turns(t, db.Segments(), r.Segments[0]) {
 		host := crawldb.Host(u)
@@ -428,8 +428,7 @@ func TestListsByAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	again := &memstore.DB{}
 	put(t, again.Crawl(), many(60, 30)...)
-	_, err := generate.Run(ctx, again.Crawl(), again.Segments(), generate.Options{Now: clock, Lists: 2, Partition: hostdb.ByIP,
-		Lookup: func(ctx context.Context, _ string) ([]netip.Addr, error) { cancel(); return nil, ctx.Err() }})
+	_, err := generate.Run(ctx, again.Crawl(), again.Segments(), generate.Options{Now: clock, Lists: generate.Lists{Count: 2, By: hostdb.ByIP, Lookup: func(ctx context.Context, _ string) ([]netip.Addr, error) { cancel(); return nil, ctx.Err() }}})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

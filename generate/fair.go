@@ -34,7 +34,7 @@ func (j *job) window() int {
 // other and with all the rest. So an endless part takes its share and no more, and
 // if nothing else is due it takes everything.
 func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[candidate, error] {
-	if j.o.Exact || j.o.NutchCompat || j.o.TopN <= 0 {
+	if j.o.ExactTopN || j.o.NutchCompat || j.o.TopN <= 0 {
 		return func(yield func(candidate, error) bool) {
 			for c, err := range best {
 				if err != nil {

@@ -68,7 +68,7 @@ func TestNewcomersAreExact(t *testing.T) {
 		}
 	}
 	got, _ := one(t, db, generate.Options{TopN: 50})
-	want, _ := one(t, exact, generate.Options{TopN: 50, Exact: true})
+	want, _ := one(t, exact, generate.Options{TopN: 50, ExactTopN: true})
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -97,7 +97,7 @@ func TestPartsTakeTurns(t *testing.T) {
 		db := &memstore.DB{}
 		known(t, db, "example.org", frontier.Account{})
 		put(t, db.Crawl(), data...)
-		urls, r := one(t, db, generate.Options{TopN: c.topN, Exact: c.exact})
+		urls, r := one(t, db, generate.Options{TopN: c.topN, ExactTopN: c.exact})
 		got := count(urls, "/calendar/", "/docs/", "/news/")
 		if !slices.Equal(got, c.want) || len(urls) != c.topN || r.Selected != c.topN {
 			t.Errorf("exact %v, %d: %v, want %v", c.exact, c.topN, got, c.want)
@@ -132,7 +132,7 @@ func TestHonestSitesAreExact(t *testing.T) {
 			put(t, db.Crawl(), data...)
 		}
 		got, _ := one(t, db, generate.Options{TopN: 300})
-		want, _ := one(t, exact, generate.Options{TopN: 300, Exact: true})
+		want, _ := one(t, exact, generate.Options{TopN: 300, ExactTopN: true})
 		if len(want) != 300 || slices.Equal(got, want) != (extra == 0) {
 			t.Errorf("with %d pages that may go on: %d URLs, %d wanted; equal: %v", extra, len(got), len(want), slices.Equal(got, want))
 		}

@@ -39,7 +39,7 @@ func TestFree(t *testing.T) {
 			slices.Reverse(in)
 		}
 		db := &memstore.DB{}
-		r, err := generate.Free(t.Context(), db.Segments(), lines(in...), generate.Options{Rules: rules, Now: clock, Lists: 2,
+		r, err := generate.Free(t.Context(), db.Segments(), lines(in...), generate.Options{Rules: rules, Now: clock, Lists: generate.Lists{Count: 2},
 			Schedule: &schedule.Default{DefaultInterval: 3 * day}, Scoring: &scoring.OPIC{},
 			TopN: 1, MaxPerHost: 1, Hosts: hosts(t, hostdb.Host{Name: "a.test"}),
 			HostLimit: func(*hostdb.Host) (float64, error) { return 0, nil },

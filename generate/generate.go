@@ -8,7 +8,7 @@
 // indexed store, more than 65,536 + 2 TopN candidates whose priorities lie within an eighth of an octave may
 // not be in exact order.) The exception: where parts of a registered domain look endless, as a calendar or a
 // search does, these take turns with the rest of the domain, so that they cannot crowd it out. See
-// Options.Exact.
+// Options.ExactTopN.
 //
 // A lease is written only after a note of it is safe in the segment, so a
 // generate that died leaves nothing leased forever: [Recover] releases it.
@@ -66,7 +66,7 @@ type Options struct {
 	// finds in the end. A domain that has had fewer than 32 visits is not divided.
 	// The default looks at twice as many candidates as are selected. NutchCompat is
 	// always exact.
-	Exact bool
+	ExactTopN bool
 	// Segments is how many segments may be made; what exceeds the limits of one
 	// goes into the next. Zero means one. (Nutch: generate.max.num.segments.)
 	Segments int
@@ -118,21 +118,8 @@ type Options struct {
 	// -noNorm.)
 	NoNormalize bool
 
-	// Lists is the number of fetch lists over which the URLs of a segment are
-	// spread, so that several fetches can share it; zero means one, and the maximum
-	// is 10,000. See fetch.Options.Lists. (Nutch: -numFetchers.)
-	Lists int
-	// Partition says which URLs must be on the same list. Those that share a
-	// queue in the fetch always are. (Nutch: partition.url.mode.)
-	Partition hostdb.By
-	// Seed varies how the URLs are spread over the lists. (Nutch:
-	// partition.url.seed.)
-	Seed int32
-	// Lookup finds the addresses of a host if Partition is ByIP; nil means the
-	// system's resolver. It is called only for hosts that were selected, once
-	// each, and from several goroutines. All hosts without an address share a
-	// list.
-	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Lists says how the URLs of a segment are spread over fetch lists.
+	Lists Lists
 
 	// Taken, if not nil, reports whether a name must not be given to a new
 	// segment although no segment has it: a removed segment may have left marks.
@@ -163,6 +150,23 @@ type Options struct {
 	NutchCompat bool
 
 	chunk int // URLs in one Update
+}
+
+// Lists say how the URLs of a segment are spread over fetch lists, so that several fetches can
+// share it: see fetch.Options.Lists.
+type Lists struct {
+	// Count is the number of lists; zero means one, and the maximum is 10,000. (Nutch:
+	// -numFetchers.)
+	Count int
+	// By says which URLs must be on the same list. Those that share a queue in the fetch
+	// always are. (Nutch: partition.url.mode.)
+	By hostdb.By
+	// Seed varies how the URLs are spread over the lists. (Nutch: partition.url.seed.)
+	Seed int32
+	// Lookup finds the addresses of a host if By is ByIP; nil means the system's resolver. It
+	// is called only for hosts that were selected, once each, and from several goroutines. All
+	// hosts without an address share a list.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
 // Reason is why a record was not selected, in Nutch's words.
@@ -287,7 +291,7 @@ func (j *job) make(ctx context.Context) (err error) {
 }
 
 func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
-	o.Segments, o.Lists = max(o.Segments, 1), max(1, min(o.Lists, mostLists))
+	o.Segments, o.Lists.Count = max(o.Segments, 1), max(1, min(o.Lists.Count, mostLists))
 	if o.chunk <= 0 {
 		o.chunk = chunk
 	}

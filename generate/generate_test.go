@@ -626,7 +626,7 @@ func TestStoreThatFailsHalfWay(t *testing.T) {
 			t.Errorf("segment %s is left", name)
 		}
 	}
-	for _, o := range []generate.Options{{}, {Exact: true}, {TopN: 30}, {TopN: 30, Exact: true}, {MaxPerHost: 2}, {MaxPerHost: 2, NutchCompat: true}, {MaxPerPart: 3}, {Segments: 2, TopN: 10}} {
+	for _, o := range []generate.Options{{}, {ExactTopN: true}, {TopN: 30}, {TopN: 30, ExactTopN: true}, {MaxPerHost: 2}, {MaxPerHost: 2, NutchCompat: true}, {MaxPerPart: 3}, {Segments: 2, TopN: 10}} {
 		for _, after := range []int{0, 1, 20} {
 			fails("a scan", o, func(s crawldb.Store) crawldb.Store { return broken{s, after} })
 			fails("an index", o, func(s crawldb.Store) crawldb.Store { return brokenIndex{broken{s, after}} })

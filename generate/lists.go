@@ -56,13 +56,13 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 		}
 		turns[i].Delay = h.delay
 	}
-	if j.o.Lists <= 1 {
+	if j.o.Lists.Count <= 1 {
 		return turns, nil
 	}
 	// URLs that share a queue must share a list, even if a normalizer tells
 	// them apart: the first of a queue by key decides.
 	by := hostdb.ByHost
-	if j.o.Partition == hostdb.ByDomain {
+	if j.o.Lists.By == hostdb.ByDomain {
 		by = hostdb.ByDomain
 	}
 	first := map[string]string{}
@@ -78,7 +78,7 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 		key := spelled
 		if ok {
 			// Nutch hashes the host as it is spelled.
-			switch key = strings.TrimSuffix(crawldb.Host(spelled), "."); j.o.Partition {
+			switch key = strings.TrimSuffix(crawldb.Host(spelled), "."); j.o.Lists.By {
 			case hostdb.ByDomain:
 				key = hostdb.Domain(key)
 			case hostdb.ByIP:
@@ -88,7 +88,7 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 		keys[queue] = key
 	}
 	hashes := map[string]int32{}
-	if j.o.Partition == hostdb.ByIP {
+	if j.o.Lists.By == hostdb.ByIP {
 		var err error
 		if hashes, err = j.addresses(ctx, keys); err != nil {
 			return nil, err
@@ -100,8 +100,8 @@ func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, 
 	}
 	for i, d := range list {
 		t := &turns[i]
-		t.Lists, t.By = j.o.Lists, j.o.Partition
-		t.List = partition(hashes[keys[by.Key(d.URL)]], j.o.Seed, j.o.Lists)
+		t.Lists, t.By = j.o.Lists.Count, j.o.Lists.By
+		t.List = partition(hashes[keys[by.Key(d.URL)]], j.o.Lists.Seed, j.o.Lists.Count)
 	}
 	return turns, nil
 }
@@ -137,7 +137,7 @@ func javaHash(s string) int32 {
 
 // addresses finds the hash of the address of every host; zero if it has none.
 func (j *job) addresses(ctx context.Context, keys map[string]string) (map[string]int32, error) {
-	lookup := j.o.Lookup
+	lookup := j.o.Lists.Lookup
 	if lookup == nil {
 		lookup = hostdb.Lookup
 	}
@@ -230,7 +230,7 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 		j.countedOf(hosts[i], list[i].URL, list[i].URL).turn = 0
 	}
 	var order []int
-	if !j.o.Exact && j.crawl != nil { // Free has no crawl db
+	if !j.o.ExactTopN && j.crawl != nil { // Free has no crawl db
 		var err error
 		inOrder := make([]*hostState, len(list))
 		for i := range inOrder {

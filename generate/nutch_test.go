@@ -340,7 +340,7 @@ func TestCountingNormalizes(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		// What a normalizer makes one host for the lists is on one list.
-		o = generate.Options{NutchCompat: o.NutchCompat, Lists: 7, Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{canon{urlfilter.Partition}}}}
+		o = generate.Options{NutchCompat: o.NutchCompat, Lists: generate.Lists{Count: 7}, Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{canon{urlfilter.Partition}}}}
 		db := &memstore.DB{}
 		put(t, db.Crawl(), data...)
 		r := run(t, db.Crawl(), db.Segments(), o)

@@ -60,7 +60,7 @@ func TestRemoval(t *testing.T) {
 			var db memstore.DB
 			defer db.Close()
 			stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
-			w, err := open(stores, sites, recrawl.Options{Agent: "operate", Protocol: web.Protocol(), Wait: true, Schedule: &schedule.Default{DefaultInterval: 6 * time.Hour}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: time.Second}}})
+			w, err := open(stores, sites, recrawl.Options{Agent: "operate", Protocol: web.Protocol(), Run: recrawl.RunOptions{Wait: true}, Schedule: &schedule.Default{DefaultInterval: 6 * time.Hour}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: time.Second}}})
 			if err != nil {
 				t.Fatal(err)
 			}

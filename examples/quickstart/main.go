@@ -33,7 +33,7 @@ func main() {
 	if r, err := c.Inject(ctx, os.Args[1:]...); err != nil || len(r.Bad) > 0 { // the seeds
 		log.Fatal(err, r.Bad)
 	}
-	r, err := c.Run(ctx) // until nothing is due; forever with Options.Wait
+	r, err := c.Run(ctx) // until nothing is due; forever with Options.Run.Wait
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestCatchUp(t *testing.T) {
 	var db memstore.DB
 	defer db.Close()
 	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
-	o := recrawl.Options{Agent: "search", Protocol: web.Protocol(), Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Rounds: 1}
+	o := recrawl.Options{Agent: "search", Protocol: web.Protocol(), Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Run: recrawl.RunOptions{Rounds: 1}}
 	died, err := recrawl.New(stores, o)
 	if err != nil {
 		t.Fatal(err)

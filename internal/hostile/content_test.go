@@ -49,7 +49,7 @@ func c1() row {
 		pages:   40,
 		edit: func(c *crawl) {
 			c.opts.Parser = watch
-			c.opts.Rounds = 1
+			c.opts.Run.Rounds = 1
 			c.opts.Fetch.Threads = 3
 			c.opts.Fetch.NoContent = true
 		},
@@ -118,7 +118,7 @@ func c2() row {
 		outcome: "the first 10,000 links, 100 bytes of an anchor, 1,000 of a title are kept; the first base counts",
 		figure:  "6 pages: exact numbers",
 		pages:   20,
-		edit:    func(c *crawl) { c.http.Limits.MaxBytes, c.opts.Rounds, c.opts.Fetch.NoContent = size, 1, true },
+		edit:    func(c *crawl) { c.http.Limits.MaxBytes, c.opts.Run.Rounds, c.opts.Fetch.NoContent = size, 1, true },
 		sites: []site{
 			{name: "many", handle: only(html(manyLinks("/l%d", 15_000)))},
 			{name: "same", handle: only(html(strings.Repeat("<a href=/same>x</a>", 15_000)))},

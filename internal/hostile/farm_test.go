@@ -54,7 +54,7 @@ func c7() row {
 		alone: func(t *testing.T) {
 			db := &memstore.DB{}
 			o := recrawl.Options{
-				Agent: "recrawl-hostile", Protocol: farm{5000}, Rounds: rounds,
+				Agent: "recrawl-hostile", Protocol: farm{5000}, Run: recrawl.RunOptions{Rounds: rounds},
 				Generate: generate.Options{TopN: topN, MaxPerHost: perHost},
 				Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}, Parsing: fetch.Parsing{Meta: []string{"scoring.cash", "nutch.score"}}},
 			}

@@ -210,7 +210,7 @@ func prepare(t testing.TB, r row) (*crawl, func()) {
 	// What has no entry is resolved, and guarded.
 	c.http.ConnectTo = append(c.http.ConnectTo, httpproto.ConnectTo{})
 	c.opts = recrawl.Options{
-		Agent: "recrawl-hostile", Protocol: c, Rounds: 8,
+		Agent: "recrawl-hostile", Protocol: c, Run: recrawl.RunOptions{Rounds: 8},
 		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: pause, MaxWait: 4 * pause, MaxCrawlDelay: 2 * pause}, Threads: workers, OnVisit: func(v segment.Visit, _ fetch.Progress) {
 			c.visits[v.URL] = append(c.visits[v.URL], v)
 		}},

@@ -80,7 +80,7 @@ func s3AtOnce() row {
 	edit := r.edit
 	r.edit = func(c *crawl) {
 		edit(c)
-		c.opts.Rounds = 1
+		c.opts.Run.Rounds = 1
 	}
 	r.check = func(t testing.TB, c *crawl) {
 		reasons := map[string]string{}
@@ -169,7 +169,7 @@ func s5Robots() row {
 				c.t.Fatal(err)
 			}
 			c.opts.Rules = &urlfilter.Rules{Filters: []urlfilter.Filter{f}}
-			c.opts.Rounds = 2
+			c.opts.Run.Rounds = 2
 		},
 	}
 	r.figure = fmt.Sprintf("%d sites: 0 requests for what is forbidden or filtered, exact outcomes", len(r.sites))
@@ -222,7 +222,7 @@ func p14AtOnce() row {
 	r.edit = func(c *crawl) {
 		edit(c)
 		c.opts.Fetch.Following.MaxRedirects = maxRedirects
-		c.opts.Rounds = 3
+		c.opts.Run.Rounds = 3
 	}
 	return r
 }

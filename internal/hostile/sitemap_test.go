@@ -135,7 +135,7 @@ func r6() row {
 		edit: func(c *crawl) {
 			c.opts.Fetch.Sitemaps = fetch.SitemapOptions{MaxFiles: files, MaxBytes: 3 << 20}
 			c.opts.Generate.TopN = 300
-			c.opts.Rounds = 6
+			c.opts.Run.Rounds = 6
 		},
 	}
 	for i := range r.sites {

@@ -234,7 +234,7 @@ func (m *maze) crawl(t testing.TB, topN int, edit func(*recrawl.Options)) (real,
 	db := &memstore.DB{}
 	for visits < mazeBudget {
 		o := recrawl.Options{
-			Agent: "recrawl-hostile", Protocol: m, Rounds: 1,
+			Agent: "recrawl-hostile", Protocol: m, Run: recrawl.RunOptions{Rounds: 1},
 			Generate: generate.Options{TopN: min(topN, mazeBudget-visits)}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		}
 		if edit != nil {
@@ -302,7 +302,7 @@ func c6() row {
 			// It is not so by itself.
 			real, visits, records := newMaze("numbers", traps...).crawl(t, 35, func(o *recrawl.Options) {
 				o.Rules = &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{}}}
-				o.Generate.Exact, o.Update.MaxGrowth = true, -1
+				o.Generate.ExactTopN, o.Update.MaxGrowth = true, -1
 			})
 			t.Logf("without limits: %d pages in %d visits, %d records", real, visits, records)
 			if real >= mazeWanted {

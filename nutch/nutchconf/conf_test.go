@@ -241,7 +241,7 @@ func TestUserAgent(t *testing.T) {
 func TestEdges(t *testing.T) {
 	sweeps := func(o *nutchconf.Options) any {
 		s := &o.Crawl.Update.Sweep
-		return [3]bool{s.Normalize, s.Filter, s.Rules != nil && s.Rules == o.Crawl.Rules}
+		return [2]bool{s.Normalize, s.Filter}
 	}
 	depth := func(o *nutchconf.Options) any { return o.Crawl.Fetch.Limits.QueueDepth }
 	timeouts := func(o *nutchconf.Options) any {
@@ -260,9 +260,9 @@ func TestEdges(t *testing.T) {
 		{"http.auth.file", "", func(o *nutchconf.Options) any { return len(o.Crawl.HTTP.Logins) }, 0},
 		{"fetcher.queue.depth.multiplier", "7", depth, 7},
 		{"fetcher.threads.fetch", "7", depth, 0},
-		{"crawldb.url.filters", "true", sweeps, [3]bool{false, true, true}},
-		{"crawldb.url.normalizers", "true", sweeps, [3]bool{true, false, true}},
-		{"crawldb.url.filters", "false", sweeps, [3]bool{}},
+		{"crawldb.url.filters", "true", sweeps, [2]bool{false, true}},
+		{"crawldb.url.normalizers", "true", sweeps, [2]bool{true, false}},
+		{"crawldb.url.filters", "false", sweeps, [2]bool{}},
 		{"hostdb.purge.failed.hosts.threshold", "0", func(o *nutchconf.Options) any { return o.Hosts.PurgeAfter }, int64(-1)},
 		{"hostdb.purge.failed.hosts.threshold", "1", func(o *nutchconf.Options) any { return o.Hosts.PurgeAfter }, int64(1)},
 		{"hostdb.percentiles", "0,100", func(o *nutchconf.Options) any { return o.Hosts.Percentiles }, []float64{0, 100}},

@@ -156,9 +156,9 @@ func effects(t *testing.T, c *nutchconf.Conf) string {
 		web := &oddWeb{began: time.Now()}
 		db := new(memstore.DB)
 		defer db.Close()
-		o.Crawl.Protocol, o.Crawl.Now = web, time.Now
-		o.Crawl.Generate.Lists = 3
-		o.Crawl.Generate.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		o.Crawl.Protocol, o.Crawl.HTTP, o.Crawl.Now = web, httpproto.Options{}, time.Now
+		o.Crawl.Generate.Lists.Count = 3
+		o.Crawl.Fetch.Politeness.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", len(host)))}, nil
 		}
 		cr, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, o.Crawl)

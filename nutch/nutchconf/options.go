@@ -93,7 +93,7 @@ func (b *builder) options() *Options {
 	}
 	o.Crawl.ParseLater = !b.bool("fetcher.parse")
 	b.generate(&o.Crawl.Generate)
-	o.Crawl.RoundTime = -1 // generate.max.count limits what a round takes of a host; if it does not, nothing does
+	o.Crawl.Run.RoundTime = -1 // generate.max.count limits what a round takes of a host; if it does not, nothing does
 	b.update(&o.Crawl.Update)
 	o.Crawl.Update.Sweep.Orphans = plugins.has("scoring-orphan") // as in every updatedb
 	b.invert(&o.Crawl.Invert)
@@ -105,9 +105,6 @@ func (b *builder) options() *Options {
 	o.Dedup = *o.Crawl.Dedup
 	o.Sitemaps.Default = b.bool("sitemap.url.default.sitemap.xml")
 	o.Quantiles = b.quantiles()
-	if sweep := &o.Crawl.Update.Sweep; sweep.Normalize || sweep.Filter {
-		sweep.Rules = o.Crawl.Rules
-	}
 	if b.bool("hostdb.url.filter") || b.bool("hostdb.url.normalize") {
 		o.Hosts.Rules = b.part(o.Crawl.Rules, b.bool("hostdb.url.normalize"), b.bool("hostdb.url.filter"))
 	}
@@ -443,8 +440,8 @@ func (b *builder) generate(o *generate.Options) {
 	if err != nil {
 		b.fail("partition.url.mode", "%w", err)
 	}
-	o.Partition = partition
-	o.Seed = int32(b.int("partition.url.seed"))
+	o.Lists.By = partition
+	o.Lists.Seed = int32(b.int("partition.url.seed"))
 
 	// Only whether there is a host db matters, not where.
 	_, hosts := b.text("generate.hostdb")

@@ -69,8 +69,8 @@ var dbProperties = [...]group{
 		{Name: "generate.expr", Support: Honoured, Field: "generate.Options.Where", Flag: "generate -expr", Note: "an expression of package expression"},
 		{Name: "generate.curTime", Code: "(now)", Flag: "-now", Note: "Nutch computes it"},
 		{Name: "crawl.gen.delay", Default: "604800000", Support: Honoured, Field: "generate.Options.Lease"},
-		{Name: "partition.url.mode", Default: "byHost", Support: Honoured, Field: "generate.Options.Partition", Flag: "generate -partition"},
-		{Name: "partition.url.seed", Code: "0", Support: Honoured, Field: "generate.Options.Seed", Flag: "generate -seed"},
+		{Name: "partition.url.mode", Default: "byHost", Support: Honoured, Field: "generate.Options.Lists.By", Flag: "generate -partition"},
+		{Name: "partition.url.seed", Code: "0", Support: Honoured, Field: "generate.Options.Lists.Seed", Flag: "generate -seed"},
 	}},
 	{"The host db and deduplication", []Property{
 		{Name: "hostdb.recheck.interval", Default: "86400000", Code: "(86400 s)", Support: Honoured, Field: "hoststat.Options.Recheck", Flag: "updatehostdb -recheck"},

@@ -202,7 +202,7 @@ func openDemo(warn io.Writer, dir, connectTo string, now func() time.Time, onPag
 			// The first interval is a week; then it adapts.
 			Schedule: schedule.Adaptive{Default: schedule.Default{DefaultInterval: 7 * oneDay}, MinInterval: oneDay},
 			Fetch:    fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, // the server is ours
-			OnPage:   onPage, Now: now, Logger: logger,
+			OnPage:   onPage, EveryVisit: onPage != nil, Now: now, Logger: logger,
 		})
 	return s, err
 }

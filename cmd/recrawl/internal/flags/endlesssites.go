@@ -33,7 +33,7 @@ func ApplyEndlessSites(c *cli.Command, o *recrawl.Options) error {
 		rules.Filters = slices.DeleteFunc(slices.Clone(rules.Filters), func(f urlfilter.Filter) bool { _, is := f.(urlfilter.Traps); return is })
 		o.Rules = &rules
 	}
-	SetBool(c, "exact", &o.Generate.Exact)
+	SetBool(c, "exact", &o.Generate.ExactTopN)
 	if c.IsSet("max-per-part") {
 		if o.Generate.MaxPerPart = c.Int("max-per-part"); o.Generate.MaxPerPart < 0 {
 			return Usagef("-max-per-part: %d is negative", o.Generate.MaxPerPart)

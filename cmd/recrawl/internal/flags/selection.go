@@ -103,17 +103,17 @@ func Lists() []cli.Flag {
 // ApplyLists adds those flags to a configuration.
 func ApplyLists(c *cli.Command, o *generate.Options) (err error) {
 	if c.IsSet("lists") {
-		if o.Lists = c.Int("lists"); o.Lists < 1 {
-			return Usagef("-lists: %d is less than one", o.Lists)
+		if o.Lists.Count = c.Int("lists"); o.Lists.Count < 1 {
+			return Usagef("-lists: %d is less than one", o.Lists.Count)
 		}
 	}
 	if c.IsSet("partition") {
-		if o.Partition, err = hostdb.ParseBy(c.String("partition")); err != nil {
+		if o.Lists.By, err = hostdb.ParseBy(c.String("partition")); err != nil {
 			return Usagef("-partition: %w", err)
 		}
 	}
 	if c.IsSet("seed") {
-		o.Seed = c.Int32("seed")
+		o.Lists.Seed = c.Int32("seed")
 	}
 	SetBool(c, "no-filter", &o.NoFilter)
 	SetBool(c, "no-norm", &o.NoNormalize)

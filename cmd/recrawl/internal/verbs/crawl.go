@@ -54,8 +54,8 @@ them says so. To crawl a test server:
 			run := crawlRun{seeds: seeds}
 			return a.retryWhileFull(ctx, func() error {
 				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
-					o.Rounds, o.KeepSegments = c.Int("rounds"), c.Int("keep-segments")
-					roundTime(c, &o.RoundTime)
+					o.Run.Rounds, o.KeepSegments = c.Int("rounds"), c.Int("keep-segments")
+					roundTime(c, &o.Run.RoundTime)
 					flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
 					switch {
 					case c.Bool("dedup") && o.Dedup == nil:

@@ -113,15 +113,16 @@ func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recraw
 		return o, err
 	}
 	o.Fetch.OnVisit = s.trouble.Add
-	o.Protocol = offline{}
+	client := o.HTTP
+	o.Protocol, o.HTTP = offline{}, httpproto.Options{}
 	if !network {
 		return o, nil
 	}
 	if err := flags.ApplyPoliteness(c, &o.Fetch); err != nil {
 		return o, err
 	}
-	o.HTTP.Ascending = o.Fetch.Politeness.By == hostdb.ByIP
-	if s.client, err = flags.NewClient(c, o.HTTP, s.now, a.err); err != nil {
+	client.Ascending = o.Fetch.Politeness.By == hostdb.ByIP
+	if s.client, err = flags.NewClient(c, client, s.now, a.err); err != nil {
 		return o, err
 	}
 	o.Protocol = s.client

@@ -80,7 +80,7 @@ func TestSoak(t *testing.T) {
 	o := recrawl.Options{
 		Agent: "recrawl-soak", Now: clock.Now, Dedup: &dedup.Options{}, KeepSegments: 3,
 		HTTP:   httpproto.Options{ConnectTo: []httpproto.ConnectTo{connect}},
-		OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil },
+		OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil }, EveryVisit: true,
 	}
 	o.Fetch.Politeness.Delay, o.Fetch.Threads, o.Fetch.Politeness.ThreadsPerHost, o.Fetch.Following.MaxRedirects, o.Fetch.Following.Depth = -1, 32, 4, 2, 1
 	o.Fetch.Politeness.MaxFailures, o.Fetch.Politeness.FailureDelay = -1, -1

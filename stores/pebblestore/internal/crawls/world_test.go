@@ -84,7 +84,7 @@ func newWorld(seed uint64) *world {
 
 	o := &w.o
 	*o = recrawl.Options{Agent: "recrawl-test", Protocol: w, Now: w.clock.Now}
-	o.Rounds = []int{0, 0, 2, 4}[r.IntN(4)]
+	o.Run.Rounds = []int{0, 0, 2, 4}[r.IntN(4)]
 	o.Fetch.Politeness.Delay = []time.Duration{-1, 0, 700 * time.Millisecond}[r.IntN(3)]
 	o.Fetch.Politeness.By = []hostdb.By{hostdb.ByHost, hostdb.ByHost, hostdb.ByDomain, hostdb.ByIP}[r.IntN(4)]
 	o.Fetch.Politeness.Lookup = w.lookup
@@ -131,7 +131,7 @@ func newWorld(seed uint64) *world {
 	if maybe(4) {
 		o.Generate.Segments = 2 + r.IntN(3)
 	}
-	o.Generate.Exact = maybe(3)
+	o.Generate.ExactTopN = maybe(3)
 	if maybe(3) {
 		o.Generate.Ahead = time.Duration(1+r.IntN(40)) * 24 * time.Hour
 	}
