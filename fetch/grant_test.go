@@ -81,7 +81,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 	}
 }
 
-// However many share a store, they have the turns of a host together.
+// However many share a store, they share the grants of a host.
 func TestGrantsAreSharedBetweenRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10300 * time.Millisecond}
@@ -131,7 +131,7 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 	})
 }
 
-// A visit that does not end by itself is cut off before others take its turn for
+// A visit that does not end by itself is cut off before others take its grant for
 // abandoned.
 func TestVisitThatNeverEndsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestVisitThatNeverEndsIsCutOff(t *testing.T) {
 	})
 }
 
-// Neither does a robots.txt: during its request nobody else asks the host.
+// Neither does a robots.txt: no other request is made to the host meanwhile.
 func TestRobotsTxtThatNeverEndsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/robots.txt": 100 * time.Hour}}
@@ -184,7 +184,7 @@ type queued struct {
 	mu      sync.Mutex
 	calls   int
 	wait    time.Duration // up to four times of it
-	earlier time.Duration // by which others, whose clock is behind, set turns right
+	earlier time.Duration // by which others, whose clock is behind, correct grants
 }
 
 func (q *queued) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
@@ -207,9 +207,9 @@ func (q *queued) Update(ctx context.Context, name string, next func(*hostdb.Host
 	})
 }
 
-// Every turn is given back, although some workers that read the clock first come second, and
-// although others, whose clocks are behind, take the turns for those of the future. A host
-// with a turn that is not given back would not be asked for ten minutes.
+// Every grant is released, although some workers that read the clock first come second, and
+// although others, whose clocks are behind, take the grants for those of the future. A host
+// with a grant that is not released would not be asked for ten minutes.
 func TestGrantsAreReleased(t *testing.T) {
 	for name, q := range map[string]*queued{
 		"some wait for the store":    {wait: 5 * time.Millisecond},
@@ -244,13 +244,13 @@ type failing struct {
 }
 
 func (f *failing) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
-	if f.left.Add(-1) < 0 && ctx.Done() != nil { // turns can be given back
+	if f.left.Add(-1) < 0 && ctx.Done() != nil { // grants can be released
 		return hostdb.ErrClosed
 	}
 	return f.Store.Update(ctx, name, next)
 }
 
-// When the host db fails, visits under way are stopped: nobody waits for a slow page.
+// When the host db fails, visits under way are stopped: the error does not wait for a slow page.
 func TestAStoreThatFailsEndsTheVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://slow.test/": time.Minute}}
@@ -305,7 +305,7 @@ func TestCancelledAtTheStart(t *testing.T) {
 	})
 }
 
-// A turn in which nothing was asked is given back to the day on which it was taken.
+// A grant without a request is released on the day on which it was taken.
 func TestGrantReleasedAfterMidnight(t *testing.T) {
 	for _, c := range []struct {
 		name  string

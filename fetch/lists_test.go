@@ -18,7 +18,7 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
-// turns writes a fetch list whose records have turns.
+// turns writes a fetch list whose records are assigned to lists.
 func (r *rig) turns(name string, turn func(url string) segment.Turn, urls ...string) {
 	r.t.Helper()
 	w, err := segment.NewWriter[crawldb.Datum](r.t.Context(), r.db.Segments(), name, 0)

@@ -76,7 +76,7 @@ func TestQueuesAgainstAModel(t *testing.T) {
 				now = now.Add(time.Duration(rnd.IntN(3)) * time.Second)
 				h, it, at := q.next(now, every)
 				var first *model
-				// Every other turn is for the one that was ready first, and those between
+				// Every other visit is for the one that was ready first, and those between
 				// for the one that has most to wait for.
 				before := func(o, than *model) bool {
 					if pause > 0 && turn%2 == 1 && len(o.items) != len(than.items) {

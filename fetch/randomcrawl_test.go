@@ -21,7 +21,7 @@ import (
 )
 
 // All that a fetch can do at once, by chance: whatever the mix, each page of the
-// list is visited once or counted as left, no other twice, no turn is kept, no
+// list is visited once or counted as left, no other twice, no grant is left, no
 // pause too short, and the fetch ends.
 func TestRandomOptionsKeepThePromises(t *testing.T) {
 	seeds := 40

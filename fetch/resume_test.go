@@ -206,7 +206,7 @@ func TestHostStoreThatFailsEndsTheRun(t *testing.T) {
 			if took := len(s.of("http")); took > n {
 				t.Errorf("%d requests went out, %d updates came first", took, n)
 			}
-			time.Sleep(time.Hour) // a turn that could not be given back runs out
+			time.Sleep(time.Hour) // a grant that could not be released ends
 			r.run(seg)
 			if len(r.visits(seg)) != 12 {
 				t.Errorf("call %d failed: %d visits", n, len(r.visits(seg)))

@@ -65,7 +65,7 @@ func (m *moving) rig(t *testing.T, urls ...string) *rig {
 }
 
 // Two robots.txt that lead to each other's hosts do not wait for each other, and
-// each hop waits for the turn of its host.
+// each request waits for a grant of its host.
 func TestRobotsThatRedirectToEachOther(t *testing.T) {
 	for _, threads := range []int{1, 2, 8} {
 		synctest.Test(t, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestRobotsBeforePages(t *testing.T) {
 				t.Errorf("%s was asked for before robots.txt was known", a.url)
 			}
 		}
-		gaps(t, s.of("a.example.test")) // the origins of a host share its turn
+		gaps(t, s.of("a.example.test")) // the origins of a host share its grants
 	})
 }
 
@@ -453,7 +453,7 @@ func TestRobotsRetries(t *testing.T) {
 			}
 			same := len(ill.asks) == len(c.asks)
 			for i := 0; same && i < len(c.asks); i++ {
-				// Each look takes a turn of the host, and so a pause.
+				// Each look needs a grant of the host, and so a pause.
 				same = ill.asks[i] >= c.asks[i] && ill.asks[i] <= c.asks[i]+20*time.Second
 			}
 			if !same {

@@ -41,7 +41,7 @@ func (s *tagged) Fetch(ctx context.Context, r protocol.Request) (protocol.Respon
 	return resp, nil
 }
 
-// A page that was not modified is asked for again, in a turn of its own and without validators, if its header
+// A page that was not modified is asked for again, under a grant of its own and without validators, if its header
 // forbids indexing and did not when it said so last, or the other way round.
 func TestNoIndexOfANotModifiedPage(t *testing.T) {
 	past, future := "unavailable_after: 1999-12-31", "unavailable_after: 2999-12-31"

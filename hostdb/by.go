@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/internal/webhost"
 )
 
-// By says which URLs belong together: which share a queue, and so a turn and a pause,
+// By says which URLs belong together: which share a queue, and so grants and pauses,
 // which count towards one limit, and which have to be on one fetch list. (Nutch:
 // fetcher.queue.mode, generate.count.mode, partition.url.mode.)
 type By uint8

@@ -11,7 +11,7 @@ import (
 )
 
 // Two clients want to ask a host. The update is atomic, so one of them has the
-// turn and the other sees that it has.
+// grant and the other sees that it has.
 func ExampleStore() {
 	ctx := context.Background()
 	var store hostdb.Store = new(memstore.Hosts)

@@ -131,7 +131,7 @@ func (s Spent) On(now time.Time) Spent {
 	return s
 }
 
-// MaxTurn is the longest that a turn with a host may last: an entry of Busy is that
+// MaxGrant is the longest that a grant of a host may last: an entry of Busy is that
 // much later than the request it stands for.
 const MaxGrant = 10 * time.Minute
 

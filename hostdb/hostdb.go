@@ -27,7 +27,7 @@ var ErrClosed = errors.New("hostdb: store is closed")
 //
 // Concurrency: every method may be called from many goroutines at once. Updates
 // of one host are applied one after the other, each seeing the result of the
-// one before: of two that want a turn with a host, exactly one gets it.
+// one before: of two that want the grant of a host, exactly one gets it.
 //
 // Atomicity: an Update is applied whole or not at all.
 //

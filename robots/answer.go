@@ -58,7 +58,7 @@ func answerKindOf(o protocol.Outcome) answerKind {
 	return failing
 }
 
-// maxVisit is how long one request may take: less than the turn with its host in
+// maxVisit is how long one request may take: less than the grant of its host under
 // which it is made.
 const maxVisit = hostdb.MaxGrant - 10*time.Second
 

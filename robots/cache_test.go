@@ -560,7 +560,7 @@ func (silent) Fetch(ctx context.Context, _ protocol.Request) (protocol.Response,
 }
 
 // A Protocol that has no limit of its own, and never answers, has failed before the
-// turn with the host is over; the end of the caller is an error.
+// grant of the host ends; the end of the caller is an error.
 func TestProtocolThatNeverReturnsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &robots.Cache{Protocol: silent{}, Hosts: new(hosts)}

@@ -103,7 +103,7 @@ func (movedWeb) Fetch(_ context.Context, r protocol.Request) (protocol.Response,
 	}, nil
 }
 
-// If you give each server its turn, make the steps yourself.
+// If you pause between the requests to a server, make the steps yourself.
 func ExampleCache_BeginFetch() {
 	c := &robots.Cache{Protocol: movedWeb{}, Hosts: new(memstore.Hosts), Product: "recrawl"}
 	f := c.BeginFetch("https://example.com/private/diary")

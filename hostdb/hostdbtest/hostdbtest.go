@@ -91,7 +91,7 @@ func rules() []rule {
 		{Name: "stores are independent", Check: storesAreIndependent},
 		{Name: "everything is there after Reopen", Check: everythingIsThereAfterReopen},
 		{Name: "random steps agree with a map", Check: randomStepsAgreeWithMap},
-		{Name: "exactly one of many rivals takes a turn", Check: oneOfManyRivalsTakesGrant},
+		{Name: "exactly one of many rivals gets a grant", Check: oneOfManyRivalsTakesGrant},
 		{Name: "overlapping updates lose nothing", Check: overlappingUpdatesLoseNothing},
 		{Name: "a reader sees whole records", Check: readerSeesWholeRecords},
 		{Name: "a crash keeps what was synced", Check: crashKeepsWhatWasSynced},

@@ -416,7 +416,7 @@ func updateMutants() []mutant {
 			})
 			return errors.Join(err, failed)
 		})},
-		{fault: "a turn is read, then written", rule: "exactly one of many rivals takes a turn", wrap: readThenWrite},
+		{fault: "a grant is read, then written", rule: "exactly one of many rivals gets a grant", wrap: readThenWrite},
 		{fault: "reads, then writes", rule: "overlapping updates lose nothing", wrap: readThenWrite},
 	}
 }

@@ -45,11 +45,11 @@ func oneOfManyRivalsTakesGrant(c *check) {
 			}
 		}
 		if n != 1 {
-			c.Failf("round %d: %d rivals took the turn, want 1", round, n)
+			c.Failf("round %d: %d rivals got the grant, want 1", round, n)
 		}
 		h := c.get(s, name)
 		if want := int64(round/3 + 1); h.Stats.Fetched != want || len(h.Busy) != 1 || !h.Busy[0].Equal(busy) {
-			c.Failf("round %d: the record counts %d turns and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Busy, want, busy)
+			c.Failf("round %d: the record counts %d grants and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Busy, want, busy)
 		}
 		h.Busy = nil
 		c.put(s, h)
