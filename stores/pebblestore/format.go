@@ -22,6 +22,7 @@ const (
 	newName      = "FORMAT.new" // stands for FORMAT until a new store is complete
 	databaseName = "db"
 	segmentsName = "segments"
+	configName   = "recrawl.yaml" // of the command; the store leaves it alone
 )
 
 // FORMAT holds this, a decimal version and a newline. The version changes when an older
@@ -42,6 +43,10 @@ const (
 	formatVersion = 10
 	oldestVersion = 1
 )
+
+// FormatVersion is the version of the format that this package writes. It opens stores of
+// every earlier version, and makes them ones of this version.
+const FormatVersion = formatVersion
 
 var errFormat = errors.New("not a version number")
 
@@ -138,7 +143,7 @@ func (h *home) inspect() (fresh bool, err error) {
 	}
 	for _, name := range names {
 		switch name {
-		case lockName, newName, sealName, newSealName:
+		case lockName, newName, sealName, newSealName, configName:
 		case databaseName, segmentsName:
 			if !begun {
 				return false, fmt.Errorf("%w: %s exists, but no %s", ErrNotStore, name, formatName)

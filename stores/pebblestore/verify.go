@@ -474,7 +474,7 @@ func ours(rel string, e fs.DirEntry) bool {
 	name := parts[len(parts)-1]
 	switch {
 	case len(parts) == 1:
-		return slices.Contains([]string{formatName, newName, lockName, sealName, newSealName, databaseName, segmentsName}, rel) || slices.Contains(formerRunNames(), rel)
+		return slices.Contains([]string{formatName, newName, lockName, sealName, newSealName, databaseName, segmentsName, configName}, rel) || slices.Contains(formerRunNames(), rel)
 	case parts[0] == databaseName:
 		return len(parts) == 2 && (name == "LOCK" || strings.HasSuffix(name, ".dbtmp") || engineFile(name))
 	case len(parts) == 2:
