@@ -131,7 +131,7 @@ func ExampleCrawler_Explain() {
 		fmt.Println(e.Verdict)
 	}
 	// Output:
-	// Not yet: it is due at 2026-01-31T00:00:00Z.
+	// Not yet: the next visit is due at 2026-01-31T00:00:00Z.
 	// Never fetched: the rules of the crawl reject it (urlfilter: rejected by suffix filter of 20 entries).
 	// Not fetched: the crawl has not heard of it; inject it, or wait for a page that links to it.
 }

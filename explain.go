@@ -227,8 +227,12 @@ func (e *Explanation) verdict(minScore float32) string {
 		return fmt.Sprintf("On its way: segment %s has it until %s.", d.LeasedBy, d.LeasedUntil.Format(time.RFC3339))
 	case e.Host != nil && e.Host.Stats.Failures > 0 && e.Host.NextFetch.After(time.Now().Add(time.Hour)):
 		return fmt.Sprintf("Not yet: its host has failed %d times in a row, and is left alone until %s.", e.Host.Stats.Failures, e.Host.NextFetch.Format(time.RFC3339))
+	case !e.Due && e.RobotsKnown && e.RobotsUnavailable:
+		return fmt.Sprintf("Not yet: robots.txt of its host cannot be fetched; until it can, nothing there is visited. The next visit is due at %s.", d.FetchTime.Format(time.RFC3339))
+	case !e.Due && e.RobotsKnown && !e.RobotsAllowed:
+		return fmt.Sprintf("Not fetched: robots.txt forbids it; the rules are looked at again at %s.", d.FetchTime.Format(time.RFC3339))
 	case !e.Due:
-		return fmt.Sprintf("Not yet: it is due at %s.", d.FetchTime.Format(time.RFC3339))
+		return fmt.Sprintf("Not yet: the next visit is due at %s.", d.FetchTime.Format(time.RFC3339))
 	case minScore > 0 && d.Priority < minScore:
 		return fmt.Sprintf("Due, but its priority of %g is below %g, the least that is selected.", d.Priority, minScore)
 	case e.RobotsKnown && e.RobotsUnavailable:

@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 		if _, err := c.Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if e := expect(base+"x", "Not yet: it is due at "); e.Due || e.Record.Status != crawldb.Fetched {
+		if e := expect(base+"x", "Not yet: the next visit is due at "); e.Due || e.Record.Status != crawldb.Fetched {
 			t.Errorf("%+v", e)
 		}
 		force(t, s.db.Crawl(), base+"x", s.now)

@@ -277,7 +277,7 @@ func TestFormats(t *testing.T) {
 	contain(d("readseg"), "\tcrawl_generate 2\tcrawl_fetch 2\tcontent 2\tparse_text 2\tparse_data 2\tcrawl_parse 2\n")
 	contain(d("readseg", "-url", seed, "-part", "content"), name+" content "+seed, "<!DOCTYPE html>")
 	contain(d("hosts"), s.web.Host(0)+"\tnext ", "\tfetched 20\t", "\trobots.txt http://"+s.web.Host(0)+"\tstatus 200\t")
-	contain(d("explain", "-agent", "testbot", "-now", frozen, seed), "Not yet: it is due at 2026-02-04T08:00:00Z.\n", "robots.txt   allows it", "lease        none\n", "URL: "+seed+"\n")
+	contain(d("explain", "-agent", "testbot", "-now", frozen, seed), "Not yet: the next visit is due at 2026-02-04T08:00:00Z.\n", "robots.txt   allows it", "lease        none\n", "URL: "+seed+"\n")
 	contain(d("explain", "-now", "2026-03-01T00:00:00Z", seed), "Due: ")
 	contain(d("explain", "-now", "2026-03-01T00:00:00Z", "-host-rules", write(t, "rules", "* closed\n"), seed), "Left alone: the rule for its host")
 	contain(d("explain", "-agent", "testbot", "-now", frozen, "http://"+s.web.Host(0)+"/new"), "has not heard of it", "robots.txt   allows it", "record       none\n")

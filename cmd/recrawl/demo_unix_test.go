@@ -53,7 +53,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{
 		`(?m)^week +rounds +visits`, `(?m)^   8 +7 `,
 		`(?m)^  news\S+ +every day +7\.0 .* 1\.0  \S{8}$`, `(?m)^  every day +\d+ +\d\d\.\d `, `(?m)^  never +\d+ .* 0 of 0 `,
-		`(?m)^  db_notmodified +\d+ `, `(?m)^ +score +inlinks +page$`, `Not yet: it is due at`, `robots.txt of the host forbids it; it was requested 0 times`,
+		`(?m)^  db_notmodified +\d+ `, `(?m)^ +score +inlinks +page$`, `Not yet: the next visit is due at`, `robots.txt of the host forbids it; it was requested 0 times`,
 		`(?m)^  killed +process \d+`, `(?m)^  kept +\d+ of \d+ visits`, `byte for byte`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.out) {

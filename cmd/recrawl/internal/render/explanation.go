@@ -46,6 +46,9 @@ func ExplanationJSON(e *recrawl.Explanation) map[string]any {
 
 func Explanation(w io.Writer, e *recrawl.Explanation) error {
 	fmt.Fprintf(w, "%s\n", e.Verdict)
+	if e.Rejected == nil || errors.Is(e.Rejected, urlfilter.ErrRejected) {
+		fmt.Fprintf(w, "robots.txt   %s\n", robots(e))
+	}
 	if e.Normal != e.URL {
 		fmt.Fprintf(w, "\nnormal form  %s\n", e.Normal)
 	}
@@ -57,16 +60,6 @@ func Explanation(w io.Writer, e *recrawl.Explanation) error {
 		fmt.Fprintf(w, "rules        %v\n", e.Rejected)
 	default:
 		fmt.Fprintln(w, "rules        accepted")
-	}
-	switch {
-	case !e.RobotsKnown:
-		fmt.Fprintln(w, "robots.txt   unknown or expired; fetched first")
-	case e.RobotsUnavailable:
-		fmt.Fprintln(w, "robots.txt   unavailable")
-	case e.RobotsAllowed:
-		fmt.Fprintf(w, "robots.txt   allows it, Crawl-delay %v\n", e.CrawlDelay)
-	default:
-		fmt.Fprintln(w, "robots.txt   forbids it")
 	}
 	if h := e.Host; h != nil {
 		fmt.Fprintf(w, "host         %s may be visited from %s; %d fetched, %d failed, %d in a row, back-off %d\n", h.Name, Time(h.NextFetch), h.Stats.Fetched, h.Stats.Failed, h.Stats.Failures, h.Backoff)
@@ -178,4 +171,17 @@ func worthJSON(e *recrawl.Explanation) map[string]any {
 		j["ratio"] = x.Ratio
 	}
 	return j
+}
+
+// robots says what robots.txt means for a URL.
+func robots(e *recrawl.Explanation) string {
+	switch {
+	case !e.RobotsKnown:
+		return "unknown or expired; fetched first"
+	case e.RobotsUnavailable:
+		return "unavailable"
+	case e.RobotsAllowed:
+		return fmt.Sprintf("allows it, Crawl-delay %v", e.CrawlDelay)
+	}
+	return "forbids it"
 }
