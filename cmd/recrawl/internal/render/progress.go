@@ -80,3 +80,26 @@ func (m *Meter) PerSecond(now time.Time, n int) float64 {
 	}
 	return 0
 }
+
+// longWork is after how long ShowWork says what is being done, and how often it says so again.
+const longWork, againEvery = 3 * time.Second, 30 * time.Second
+
+// ShowWork says what takes so long, on a terminal or elsewhere, until stop is called: once
+// after three seconds, and then every half minute with the time it has taken.
+func ShowWork(w io.Writer, what string) (stop func()) {
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		began, wait := time.Now(), longWork
+		for {
+			select {
+			case <-quit:
+				return
+			case <-time.After(wait):
+			}
+			fmt.Fprintf(w, "recrawl: %s, for %v so far\n", what, time.Since(began).Round(time.Second))
+			wait = againEvery
+		}
+	})
+	return func() { close(quit); wg.Wait() }
+}

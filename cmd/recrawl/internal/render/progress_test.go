@@ -3,6 +3,7 @@ package render
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/recrawl/recrawl"
@@ -58,7 +59,20 @@ func TestEntryFitsATerminal(t *testing.T) {
 	if !strings.HasSuffix(b.String(), "  -much-too-long FILE\n         what it means\n") {
 		t.Errorf("%q", b.String())
 	}
-	if word, plain := splitUsage("the `NAME` of it"); word != "NAME" || plain != "the NAME of it" {
+	if word, plain := SplitUsage("the `NAME` of it"); word != "NAME" || plain != "the NAME of it" {
 		t.Errorf("%q, %q", word, plain)
 	}
+}
+
+func TestLongWorkIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		ShowWork(&b, "simulating")()
+		stop := ShowWork(&b, "simulating")
+		time.Sleep(65 * time.Second)
+		stop()
+		if want := "recrawl: simulating, for 3s so far\nrecrawl: simulating, for 33s so far\nrecrawl: simulating, for 1m3s so far\n"; b.String() != want {
+			t.Errorf("%q, want %q", b.String(), want)
+		}
+	})
 }

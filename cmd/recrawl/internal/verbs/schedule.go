@@ -84,6 +84,8 @@ Durations look like 90s, 15m, 12h, 30d, 4w or 1y, or 1h30m.`,
 			if err := checkPictures(c, ""); err != nil {
 				return err
 			}
+			done := render.ShowWork(a.err, "simulating")
+			defer done()
 			r, err := simulate.Run(ctx, pages, s, o)
 			if err != nil {
 				return err

@@ -122,6 +122,8 @@ func (a *app) runSimulate(ctx context.Context, c *cli.Command) error {
 	if err := checkPictures(c, "-time.svg", "-rates.svg"); err != nil {
 		return err
 	}
+	done := render.ShowWork(a.err, fmt.Sprintf("simulating %d schedules on %d pages", len(policies), len(pages)))
+	defer done()
 	outcomes, err := simulate.Compare(ctx, pages, policies, o)
 	if err != nil {
 		return err
@@ -253,6 +255,8 @@ func (a *app) simulateCurve(ctx context.Context, c *cli.Command, pages simulate.
 		return err
 	}
 	var wrong error
+	done := render.ShowWork(a.err, fmt.Sprintf("simulating %d budgets on %d pages", len(budgets), len(pages)))
+	defer done()
 	curve, err := simulate.Curve(ctx, pages, func(perDay float64) []simulate.Policy {
 		p, err := policiesOf(c, pages, perDay)
 		if err != nil {
@@ -436,6 +440,8 @@ func (a *app) reference(ctx context.Context, c *cli.Command) error {
 	if n := c.Int("pages"); n < 1 || n > mostPages {
 		return flags.Usagef("-pages: %d is not a number from 1 to 10,000,000", n)
 	}
+	done := render.ShowWork(a.err, "repeating published results")
+	defer done()
 	checks, failed := 0, 0
 	for c, err := range simulate.Reference(ctx, int(c.Int("pages"))) {
 		if err != nil {

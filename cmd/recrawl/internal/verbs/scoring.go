@@ -95,6 +95,8 @@ gzipped.
 			for i := range orders {
 				orders[i].Rank.Growth = growth
 			}
+			done := render.ShowWork(a.err, fmt.Sprintf("simulating %d orders", len(orders)))
+			defer done()
 			r, err := ordering.Run(ctx, w, orders, o)
 			if err != nil {
 				return err
