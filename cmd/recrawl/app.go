@@ -22,6 +22,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && slices.Contains([]string{"help", "--help", "-help", "-h"}, args[1]) {
 		args = append(append(args[:1:1], args[2:]...), "--help")
 	}
+	if len(args) > 1 && slices.Contains([]string{"--version", "-version"}, args[1]) {
+		args = []string{args[0], "version"}
+	}
 	out := &render.CheckedWriter{W: stdout}
 	c := root(out, stderr)
 	err := c.Run(ctx, args)
@@ -38,7 +41,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "recrawl: %v\n", err)
-		fmt.Fprintln(stderr, "recrawl: see recrawl --help, or recrawl VERB --help")
+		if _, name := verbOf(c, args); name != "" {
+			fmt.Fprintf(stderr, "recrawl: see recrawl %s --help\n", name)
+		} else {
+			fmt.Fprintln(stderr, "recrawl: see recrawl --help")
+		}
 		return exitUsage
 	case errors.As(err, new(verbs.LossError)):
 		fmt.Fprintf(stderr, "recrawl: %v\n", err)
@@ -66,16 +73,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // again says what an interrupted command does when it is run again: one that changes
 // a crawl has kept what it has done.
 func again(root *cli.Command, args []string) string {
-	for _, arg := range args[1:] {
-		switch verb := root.Command(arg); {
-		case verb == nil:
-			continue
-		case verbs.StartsOver(verb):
-			return "starts over"
-		}
-		break
+	if verb, _ := verbOf(root, args); verb != nil && verbs.StartsOver(verb) {
+		return "starts over"
 	}
 	return "resumes from here"
+}
+
+// verbOf returns the verb of a command line and its whole name, such as check filter, which
+// begins with that of the verb; nil and an empty name if there is none.
+func verbOf(root *cli.Command, args []string) (verb *cli.Command, name string) {
+	at := root
+	for _, arg := range args[1:] {
+		sub := at.Command(arg)
+		switch {
+		case sub == nil && !strings.HasPrefix(arg, "-"):
+			return verb, name
+		case sub == nil:
+			continue
+		case verb == nil:
+			verb = sub
+		}
+		at, name = sub, strings.TrimSpace(name+" "+sub.Name)
+	}
+	return verb, name
 }
 
 func root(stdout, stderr io.Writer) *cli.Command {
@@ -103,41 +123,15 @@ Come back for what is due:
 		HideHelpCommand: true,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
-				hint := ""
-				if names := flags.SuggestVerbs(c, c.Args().First()); len(names) > 0 {
-					hint = "; perhaps recrawl " + strings.Join(names, ", or recrawl ")
-				}
-				return flags.Usagef("unknown verb %q%s", c.Args().First(), hint)
+				return flags.Usagef("unknown verb %q%s", c.Args().First(), flags.SuggestVerbs(c, c.Args().First()))
 			}
 			return cli.ShowRootCommandHelp(c)
 		},
 		Commands: verbs.All(stdout, stderr),
 	}
 	flags.AcceptShared(c)
-	quiet(c)
+	flags.AddConfigFiles(c)
+	flags.ExplainUsageErrors(c)
 	render.AddHelp(c)
 	return c
-}
-
-// quiet leaves it to us to print the usage errors of a command and those below it.
-func quiet(c *cli.Command) {
-	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
-		what, why, number := strings.Cut(err.Error(), ": strconv.")
-		switch {
-		case number && strings.HasSuffix(why, "out of range"):
-			err = fmt.Errorf("%s; it is out of range", what)
-		case number:
-			err = fmt.Errorf("%s; it should be a number", what)
-		}
-		if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: "); unknown {
-			if names := flags.SuggestFlags(c, strings.TrimLeft(name, "-")); len(names) > 0 {
-				err = fmt.Errorf("%w; perhaps -%s", err, strings.Join(names, ", or -"))
-			}
-		}
-		return flags.UsageError{Err: err}
-	}
-	c.HideHelpCommand = true
-	for _, sub := range c.Commands {
-		quiet(sub)
-	}
 }

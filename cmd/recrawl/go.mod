@@ -6,6 +6,7 @@ require (
 	github.com/recrawl/recrawl v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 	github.com/urfave/cli/v3 v3.14.0
+	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/text v0.43.0
 )
 

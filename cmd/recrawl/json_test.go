@@ -58,6 +58,8 @@ func TestJSONIsDocumented(t *testing.T) {
 	run("explain", learned, "explain", "-now", frozen, "-schedule", "learned", "-budget", "8", "http://fast.example/0")
 	run("explain", s.dir, "explain", "http://"+s.web.Host(0)+"/sitemap.xml")
 	run("index", s.dir, "index")
+	run("config", s.dir, "config")
+	outputs["version"] = []string{ok(t, "version", "-json")}
 	run("index", s.dir, "index", "-o", filepath.Join(top, "pages"))
 	run("index", sample, "clean")
 	run("index", sample, "clean", "-o", filepath.Join(top, "gone"))
@@ -160,7 +162,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		}
 	}
 	// What nothing has printed here is a name in the source at least.
-	source := sources(t, ".") + sources(t, filepath.Join("..", "..", "index"))
+	source := sources(t, filepath.Join("internal", "verbs")) + sources(t, filepath.Join("internal", "render")) + sources(t, filepath.Join("..", "..", "index"))
 	others := []string{"success", "not_modified", "failed", "freegen", "clean"} // outcomes and verbs
 	for section, names := range documented {
 		for name := range names {

@@ -18,7 +18,7 @@ func TestPropertiesNameFlags(t *testing.T) {
 	helps := map[string]string{}
 	has := func(verb, flag string) bool {
 		if _, there := helps[verb]; !there {
-			helps[verb] = ok(t, verb, "--help")
+			helps[verb] = ok(t, verb, "--help-all")
 		}
 		name, _, _ := strings.Cut(flag, " ")
 		help := helps[verb] + " "

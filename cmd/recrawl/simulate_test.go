@@ -101,7 +101,7 @@ func TestScheduleSimulates(t *testing.T) {
 	if r := recrawl(t, "schedule", "simulate", "-reference", "-pages", "10"); r.code != 1 || !strings.Contains(r.out, "ok      0.5729  0.573 +- 0.001") || !strings.Contains(r.err, "figures are off") {
 		t.Errorf("-reference: exit %d, %q\n%s", r.code, r.err, r.out)
 	}
-	help := ok(t, "schedule", "simulate", "--help")
+	help := ok(t, "schedule", "simulate", "--help-all")
 	for _, want := range []string{"Usage: recrawl schedule simulate [flags]", "recrawl schedule simulate -reference", "-curve TIMES"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("--help does not say %q:\n%s", want, help)

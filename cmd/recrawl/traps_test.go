@@ -16,7 +16,7 @@ func TestTrapsAreNamed(t *testing.T) {
 		t.Errorf("check filter does not name the trap:\n%s", out)
 	}
 	for _, args := range [][]string{{"crawl"}, {"generate"}, {"update"}, {"parse"}} {
-		help := ok(t, append(args, "--help")...)
+		help := ok(t, append(args, "--help-all")...)
 		if want := map[string]string{"crawl": "-no-traps", "generate": "-exact", "update": "-max-growth N", "parse": "-parse-timeout"}[args[0]]; !strings.Contains(help, "  "+want) {
 			t.Errorf("%s --help does not say %s", args[0], want)
 		}

@@ -56,6 +56,21 @@ func TestHelpTeaches(t *testing.T) {
 			t.Errorf("recrawl %s --help shows a flag that nobody types: %q", verb, r.out[flag:flag+20])
 		}
 	}
+	for _, verb := range []string{"config", "completion", "version"} {
+		helps[verb] = ok(t, verb, "--help")
+		if !strings.Contains(root.out, "\n  "+verb+" ") || !strings.Contains(helps[verb], "recrawl "+verb+": ") || !strings.Contains(helps[verb], "\n  recrawl "+verb) && !strings.Contains(helps[verb], "recrawl "+verb+" bash") {
+			t.Errorf("recrawl --help does not list %s, or its own help has no example:\n%s", verb, helps[verb])
+		}
+	}
+	helps["crawl --help-all"] = ok(t, "crawl", "--help-all")
+	for _, part := range []string{"\n  -deny-network PREFIX", "A seed file has", "A -host-rules file has"} {
+		if !strings.Contains(helps["crawl --help-all"], part) || strings.Contains(helps["crawl"], part) {
+			t.Errorf("%q is in the short help of crawl, or not in the whole", part)
+		}
+	}
+	if lines := strings.Count(helps["crawl"], "\n"); lines > 90 || !strings.Contains(helps["crawl"], " -deny-network ") {
+		t.Errorf("crawl --help has %d lines, or does not name every flag", lines)
+	}
 	for _, verb := range []string{"check", "scoring"} { // those that do nothing by themselves
 		if !strings.Contains(root.out, "\n  "+verb+" ") {
 			t.Errorf("recrawl --help does not list %s", verb)
@@ -118,19 +133,21 @@ func TestInvalidCommandLines(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"craw"}, `unknown verb "craw"; perhaps recrawl crawl`},
-		{[]string{"simulate"}, "perhaps recrawl schedule simulate, or recrawl scoring simulate"},
-		{[]string{"raeddb"}, "perhaps recrawl readdb"},
-		{[]string{"verfy"}, "perhaps recrawl verify"},
-		{[]string{"parsechecker"}, "perhaps recrawl check parse"},
+		{[]string{"craw"}, `unknown verb "craw"; did you mean recrawl crawl`},
+		{[]string{"simulate"}, "did you mean recrawl schedule simulate or recrawl scoring simulate?"},
+		{[]string{"raeddb"}, "did you mean recrawl readdb?"},
+		{[]string{"verfy"}, "did you mean recrawl verify?"},
+		{[]string{"parsechecker"}, "did you mean recrawl check parse?"},
 		{[]string{"frobnicate"}, `unknown verb "frobnicate"` + "\n"},
 		{[]string{"-bogus"}, "-bogus"},
-		{crawl("-bogus"), "not defined: -bogus\n"},
-		{crawl("-x"), "not defined: -x\n"},
-		{crawl("-topn", "5"), "not defined: -topn; perhaps -topN\n"},
-		{crawl("--thread", "5"), "perhaps -threads, or -threads-per-host\n"},
-		{[]string{"generate", "-adddayz", "5"}, "perhaps -adddays\n"},
-		{[]string{"generate", "-numFetcher", "5"}, "perhaps -numFetchers\n"},
+		{crawl("-bogus"), "unknown flag -bogus\n"},
+		{crawl("-x"), "unknown flag -x\n"},
+		{crawl("-topn", "5"), "unknown flag -topn; did you mean -topN?\n"},
+		{crawl("--thread", "5"), "did you mean -threads or -threads-per-host?\n"},
+		{crawl("--user-agent", "x"), "unknown flag -user-agent; did you mean -agent?\nrecrawl: see recrawl crawl --help\n"},
+		{[]string{"check", "filter", "-x"}, "unknown flag -x\nrecrawl: see recrawl check filter --help\n"},
+		{[]string{"generate", "-adddayz", "5"}, "did you mean -adddays?\n"},
+		{[]string{"generate", "-numFetcher", "5"}, "did you mean -numFetchers?\n"},
 		{[]string{"readdb", "-d"}, "needs an argument: -d"},
 		{[]string{"crawl", "-agent", "testbot"}, "-d DIR is required"},
 		{[]string{"readdb", "-stats"}, "-d DIR is required"},

@@ -1,5 +1,11 @@
 package flags
 
+import (
+	"slices"
+
+	"github.com/urfave/cli/v3"
+)
+
 // The groups of verbs in the help of the command.
 const (
 	AllInOne   = "All in one"
@@ -20,3 +26,11 @@ const (
 	endlessSitesGroup = "Endless sites"
 	nutchConfGroup    = "Nutch configuration"
 )
+
+// Common reports whether a flag is among those that most crawls need.
+func Common(f cli.Flag) bool {
+	return slices.Contains([]string{
+		"d", "seeds", "config", "agent", "contact", "delay", "threads", "allow-private", "rounds", "topN", "adddays",
+		"url-rules", "ignore-external", "schedule", "budget", "scoring", "keep-segments", "conf", "json", "v",
+	}, f.Names()[0])
+}

@@ -19,7 +19,7 @@ func Rules() []cli.Flag {
 }
 
 func URLRules() cli.Flag {
-	return &cli.StringFlag{Name: "url-rules", Category: SelectionGroup, Usage: "take only URLs that the rules in `FILE` accept, each + or - and a regular expression: see recrawl crawl --help. For a verb with -filter, the rules that it applies"}
+	return &cli.StringFlag{Name: "url-rules", Category: SelectionGroup, Usage: "take only URLs that the rules in `FILE` accept, each + or - and a regular expression: see recrawl crawl --help-all. For a verb with -filter, the rules that it applies"}
 }
 
 // URLRulesFormat explains the format of the file that -url-rules names.

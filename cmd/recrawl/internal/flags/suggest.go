@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -13,11 +14,12 @@ var otherNames = map[string]string{
 	"dump": "readseg", "linkrank": "crawl -scoring pagerank", "nodedumper": "readlinks -format graph", "webgraph": "readlinks -format graph",
 }
 
-// SuggestVerbs returns the verbs that an unknown word may stand for.
-func SuggestVerbs(root *cli.Command, word string) (verbs []string) {
+// SuggestVerbs says which verbs an unknown word may stand for; empty if none is like it.
+func SuggestVerbs(root *cli.Command, word string) string {
 	if other := otherNames[strings.ToLower(word)]; other != "" {
-		return []string{other}
+		return didYouMean("recrawl ", []string{other})
 	}
+	var verbs []string
 	for _, verb := range root.Commands {
 		if verb.Hidden {
 			continue
@@ -33,23 +35,50 @@ func SuggestVerbs(root *cli.Command, word string) (verbs []string) {
 			}
 		}
 	}
-	return verbs
+	return didYouMean("recrawl ", verbs)
 }
 
-// SuggestFlags returns the flags of a verb that an unknown one may stand for.
-func SuggestFlags(verb *cli.Command, word string) (flags []string) {
+// SuggestFlags says which flags of a verb an unknown one may stand for; empty if none is
+// like it.
+func SuggestFlags(verb *cli.Command, word string) string {
+	var names []string
 	for _, f := range verb.Flags {
-		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
-			continue
-		}
-		for _, name := range f.Names() {
-			if len(name) > 2 && len(word) > 2 && similar(word, name) { // any two letters are alike
-				flags = append(flags, name)
-				break
-			}
+		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
+			names = append(names, f.Names()...)
 		}
 	}
-	return flags
+	return didYouMean("-", similarNames(names, word))
+}
+
+// similarNames returns the names of flags that differ from a word by one slip or, if there
+// are none, those that share a part with it, as user-agent and agent do.
+func similarNames(names []string, word string) (similars []string) {
+	if len(word) <= 2 { // any two letters are similar
+		return nil
+	}
+	for _, name := range names {
+		if len(name) > 2 && similar(word, name) {
+			similars = append(similars, name)
+		}
+	}
+	if len(similars) > 0 {
+		return similars
+	}
+	parts := strings.Split(strings.ToLower(word), "-")
+	for _, name := range names {
+		if slices.ContainsFunc(strings.Split(name, "-"), func(p string) bool { return len(p) > 3 && slices.Contains(parts, p) }) {
+			similars = append(similars, name)
+		}
+	}
+	return similars
+}
+
+// didYouMean asks whether one of some names was meant, each with a prefix.
+func didYouMean(prefix string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + prefix + strings.Join(names, " or "+prefix) + "?"
 }
 
 // similar reports whether two words differ by one slip: a letter missing, added, replaced,

@@ -1,7 +1,9 @@
 package flags
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 )
@@ -21,4 +23,26 @@ func NoArgs(c *cli.Command) error {
 		return Usagef("%s takes no argument %q", c.Name, c.Args().First())
 	}
 	return nil
+}
+
+// ExplainUsageErrors makes the errors of the library about a command line those of this
+// command, also of the commands below.
+func ExplainUsageErrors(c *cli.Command) {
+	c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
+		what, why, number := strings.Cut(err.Error(), ": strconv.")
+		switch {
+		case number && strings.HasSuffix(why, "out of range"):
+			err = fmt.Errorf("%s; it is out of range", what)
+		case number:
+			err = fmt.Errorf("%s; it should be a number", what)
+		}
+		if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+			err = fmt.Errorf("unknown flag -%s%s", name, SuggestFlags(c, strings.TrimLeft(name, "-")))
+		}
+		return UsageError{Err: err}
+	}
+	c.HideHelpCommand = true
+	for _, sub := range c.Commands {
+		ExplainUsageErrors(sub)
+	}
 }

@@ -4,34 +4,45 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 )
 
 // AddHelp gives a command and those below it a help text that shows flags as they
 // are typed, in groups, and fits a terminal. It is printed for --help anywhere in
-// the command line, and for recrawl help VERB.
+// the command line, and for recrawl help VERB. Of a verb with many flags, --help explains
+// the common ones and names the others; --help-all explains all.
 func AddHelp(root *cli.Command) {
 	root.HideHelp = true // the help of the library
-	root.Flags = append(root.Flags, &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Hidden: true})
+	root.Flags = append(root.Flags,
+		&cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Hidden: true},
+		&cli.BoolFlag{Name: "help-all", Hidden: true})
 	root.CustomRootCommandHelpTemplate = rootHelp(root) // it runs no action
 	for _, verb := range root.Commands {
-		withHelp(verb, func() string { return verbHelp(verb, verb.Name) })
+		withHelp(verb, verb.Name)
 		for _, sub := range verb.Commands {
-			withHelp(sub, func() string { return verbHelp(sub, verb.Name+" "+sub.Name) })
+			withHelp(sub, verb.Name+" "+sub.Name)
 		}
 	}
 }
 
-// withHelp makes a command print its help, if asked to, instead of doing anything.
-func withHelp(c *cli.Command, text func() string) {
-	do := c.Action
-	c.Action = func(ctx context.Context, c *cli.Command) error {
-		if !c.Bool("help") {
+// withHelp makes a verb print its help, if asked to, instead of doing anything.
+func withHelp(verb *cli.Command, name string) {
+	do := verb.Action
+	verb.Action = func(ctx context.Context, c *cli.Command) error {
+		asked := c.Bool("help") || c.Bool("help-all")
+		if verb.SkipFlagParsing && !verb.Hidden {
+			asked = slices.ContainsFunc(c.Args().Slice(), func(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" })
+		}
+		if !asked {
 			return do(ctx, c)
 		}
-		_, err := io.WriteString(c.Root().Writer, text())
+		_, err := io.WriteString(c.Root().Writer, verbHelp(verb, name, c.Bool("help-all")))
 		return err
 	}
 }
@@ -52,11 +63,18 @@ func rootHelp(c *cli.Command) string {
 		entry(&b, verb.Name, 14, verb.Usage)
 	}
 	b.WriteString("\n")
-	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples. Exit codes: 0 success, 1 failed or interrupted, 2 invalid command line, 3 salvaged with losses.")
+	fill(&b, "recrawl VERB --help shows the flags of a verb, with examples; with --help-all every flag. Exit codes: 0 success, 1 failed or interrupted, 2 invalid command line, 3 salvaged with losses.")
 	return b.String()
 }
 
-func verbHelp(c *cli.Command, name string) string {
+// MoreHelp begins the part of a verb's description that only --help-all shows.
+const MoreHelp = "\f"
+
+// manyFlags is how many flags --help explains before it leaves some to --help-all.
+const manyFlags = 20
+
+// verbHelp returns the help of a verb, short or with every flag.
+func verbHelp(c *cli.Command, name string, all bool) string {
 	var b strings.Builder
 	args := ""
 	if c.ArgsUsage != "" {
@@ -68,12 +86,51 @@ func verbHelp(c *cli.Command, name string) string {
 		what = " WHAT"
 	}
 	fmt.Fprintf(&b, "\nUsage: recrawl %s%s [flags]%s\n", name, what, args)
-	if c.Description != "" {
-		b.WriteString("\n")
-		fill(&b, c.Description)
+	groups, lists := flagGroups(c)
+	short := !all && (len(slices.Concat(slices.Collect(maps.Values(lists))...)) > manyFlags || strings.Contains(c.Description, MoreHelp))
+	description, more, _ := strings.Cut(c.Description, MoreHelp)
+	if !short {
+		description += more
 	}
-	var groups []string
-	lists := map[string][]cli.Flag{}
+	if description != "" {
+		b.WriteString("\n")
+		fill(&b, strings.TrimRight(description, "\n"))
+	}
+	if !short {
+		for _, group := range groups {
+			fmt.Fprintf(&b, "\n%s:\n", group)
+			for _, f := range lists[group] {
+				flagEntry(&b, f)
+			}
+		}
+		return b.String()
+	}
+	b.WriteString("\nThe common flags:\n")
+	for _, group := range groups {
+		for _, f := range lists[group] {
+			if flags.Common(f) {
+				flagEntry(&b, f)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\nThe other flags; recrawl %s --help-all explains them all:\n", name)
+	for _, group := range groups {
+		var names []string
+		for _, f := range lists[group] {
+			if !flags.Common(f) {
+				names = append(names, "-"+f.Names()[0])
+			}
+		}
+		if len(names) > 0 {
+			entry(&b, group, 24, strings.Join(names, " "))
+		}
+	}
+	return b.String()
+}
+
+// flagGroups returns the visible flags of a verb by group, and the groups in order.
+func flagGroups(c *cli.Command) (groups []string, lists map[string][]cli.Flag) {
+	lists = map[string][]cli.Flag{}
 	for _, f := range c.Flags {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 			continue
@@ -87,17 +144,16 @@ func verbHelp(c *cli.Command, name string) string {
 		}
 		lists[group] = append(lists[group], f)
 	}
-	for _, group := range groups {
-		fmt.Fprintf(&b, "\n%s:\n", group)
-		for _, f := range lists[group] {
-			placeholder, usage := "", ""
-			if d, ok := f.(cli.DocGenerationFlag); ok {
-				placeholder, usage = splitUsage(d.GetUsage())
-			}
-			entry(&b, strings.TrimSpace("-"+f.Names()[0]+" "+placeholder), 17, usage+nutchName(f.Names()[1:], "-"))
-		}
+	return groups, lists
+}
+
+// flagEntry writes a flag, its value and what it means.
+func flagEntry(b *strings.Builder, f cli.Flag) {
+	placeholder, usage := "", ""
+	if d, ok := f.(cli.DocGenerationFlag); ok {
+		placeholder, usage = SplitUsage(d.GetUsage())
 	}
-	return b.String()
+	entry(b, strings.TrimSpace("-"+f.Names()[0]+" "+placeholder), 17, usage+nutchName(f.Names()[1:], "-"))
 }
 
 // nutchName gives the alias of a verb or a flag, which is its name in Nutch.
@@ -108,9 +164,9 @@ func nutchName(aliases []string, dash string) string {
 	return " (Nutch: " + dash + aliases[0] + ")"
 }
 
-// splitUsage returns the word in backquotes in a usage, and the usage without the
+// SplitUsage returns the word in backquotes in a usage, and the usage without the
 // quotes, as package flag does.
-func splitUsage(usage string) (word, plain string) {
+func SplitUsage(usage string) (word, plain string) {
 	before, rest, ok := strings.Cut(usage, "`")
 	if !ok {
 		return "", usage

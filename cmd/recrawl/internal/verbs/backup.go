@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -54,6 +55,9 @@ waits until it ends.`,
 				return err
 			}
 			r, err := a.backUp(ctx, c, to)
+			if err == nil {
+				err = copyConfig(dir, to)
+			}
 			if err != nil {
 				return err
 			}
@@ -64,6 +68,21 @@ waits until it ends.`,
 			return nil
 		},
 	}
+}
+
+// copyConfig copies the configuration file of a crawl, if there is one.
+func copyConfig(dir, to string) error {
+	text, err := os.ReadFile(filepath.Join(dir, flags.ConfigName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return render.ReplaceFile(filepath.Join(to, flags.ConfigName), func(f *os.File) error {
+		_, err := f.Write(text)
+		return err
+	})
 }
 
 // backUp makes a backup, or asks the process that has the crawl open to make it.

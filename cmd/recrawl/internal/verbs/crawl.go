@@ -39,7 +39,7 @@ them says so. To crawl a test server:
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
-` + seedFileFormat + "\n\n" + flags.URLRulesFormat + "\n\n" + flags.HostRulesFormat,
+` + render.MoreHelp + seedFileFormat + "\n\n" + flags.URLRulesFormat + "\n\n" + flags.HostRulesFormat,
 		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(),
 			&cli.IntFlag{Name: "keep-segments", Usage: "after each round, keep only the newest `N` finished segments; index and readseg cannot read those removed (0: keep all)"},
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},

@@ -29,7 +29,7 @@ With -schedule learned it shows the arithmetic behind the interval:
   next      the last visit, and the interval that was set then. The threshold
             may have changed since: a visit now would set the interval above`,
 		Flags: flags.Join(flags.Dir(), &cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler"},
-			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of host rules, to know which hosts are closed: see recrawl crawl --help"}, flags.URLRules(), flags.Scheduling(), flags.Reporting()),
+			&cli.StringFlag{Name: "host-rules", Usage: "the `FILE` of host rules, to know which hosts are closed: see recrawl crawl --help-all"}, flags.URLRules(), flags.Scheduling(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Len() != 1 {
 				return flags.Usagef("explain needs one URL")

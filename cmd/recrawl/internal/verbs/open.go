@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -15,9 +16,11 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// crawlIn returns an error if a directory does not exist or is empty.
+// crawlIn returns an error if a directory does not exist, or has nothing in it but a
+// configuration file.
 func crawlIn(dir string) error {
 	entries, err := os.ReadDir(dir)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == flags.ConfigName })
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return fmt.Errorf("there is no crawl in %s", dir)
 	}

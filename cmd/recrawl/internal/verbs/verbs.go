@@ -29,7 +29,9 @@ func All(out, warn io.Writer) []*cli.Command {
 
 		a.verify(), a.salvage(), a.compact(), a.backup(),
 
-		demo.ChildCommand(warn),
+		a.config(), a.completion(), a.version(),
+
+		demo.ChildCommand(warn), a.completeWords(), // hidden
 	}
 }
 
