@@ -14,7 +14,6 @@ import (
 )
 
 // FormatVersion is that of what is written now.
-const FormatVersion = formatVersion
 
 // Rows returns the contents of the tables of a store, byte by byte, except for what depends on
 // when it was written.
