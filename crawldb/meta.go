@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -37,15 +38,14 @@ func (m Meta) Get(name string) (string, bool) {
 // Set gives name a value, replacing the one it had.
 func (m *Meta) Set(name, value string) { m.edit(name, &value) }
 
-// SetAll is Set for pairs of name and value. If the names ascend it costs little more
-// than setting one of them. A last name without a value gets the empty value.
+// SetAll sets all pairs of name and value. Of pairs with equal names the last counts; a last
+// name without a value gets the empty value. It costs little more than setting one pair if
+// the names ascend, and a sort of the pairs otherwise.
 func (m *Meta) SetAll(pairs ...string) {
 	for i := 2; i < len(pairs); i += 2 {
 		if pairs[i-2] >= pairs[i] {
-			for i := 0; i < len(pairs); i += 2 {
-				m.Set(pairs[i], valueAt(pairs, i+1))
-			}
-			return
+			pairs = sortedPairs(pairs)
+			break
 		}
 	}
 	var space [128]byte
@@ -67,12 +67,38 @@ func (m *Meta) SetAll(pairs ...string) {
 	m.enc = string(append(out, rest...))
 }
 
+// sortedPairs returns pairs in ascending order of their names, the last of those with equal
+// names.
+func sortedPairs(pairs []string) []string {
+	order := make([]int, 0, len(pairs)/2+1)
+	for i := 0; i < len(pairs); i += 2 {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(pairs[a], pairs[b]) })
+	sorted := make([]string, 0, len(pairs)+1)
+	for i, at := range order {
+		if i+1 == len(order) || pairs[order[i+1]] != pairs[at] {
+			sorted = append(sorted, pairs[at], valueAt(pairs, at+1))
+		}
+	}
+	return sorted
+}
+
 // valueAt returns the value at an index, empty behind the end.
 func valueAt(pairs []string, i int) string {
 	if i < len(pairs) {
 		return pairs[i]
 	}
 	return ""
+}
+
+// Merge sets all pairs of another Meta, at the cost of reading both once.
+func (m *Meta) Merge(from Meta) {
+	pairs := make([]string, 0, 16)
+	for name, value := range from.All() {
+		pairs = append(pairs, name, value)
+	}
+	m.SetAll(pairs...)
 }
 
 // Delete removes name.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,5 +108,31 @@ func TestMetaOf(t *testing.T) {
 	}
 	for range crawldb.MetaOf("a", "1", "b", "2").All() {
 		break
+	}
+}
+
+func TestSetAllKeepsLastOfEqualNames(t *testing.T) {
+	m := crawldb.MetaOf("b", "0", "d", "0")
+	m.SetAll("c", "1", "a", "1", "c", "2", "b", "1", "e")
+	if want := crawldb.MetaOf("a", "1", "b", "1", "c", "2", "d", "0", "e", ""); m != want {
+		t.Errorf("%q, want %q", m.Encoded(), want.Encoded())
+	}
+	m.Merge(crawldb.MetaOf("a", "3", "f", "3"))
+	if want := crawldb.MetaOf("a", "3", "b", "1", "c", "2", "d", "0", "e", "", "f", "3"); m != want {
+		t.Errorf("merged: %q, want %q", m.Encoded(), want.Encoded())
+	}
+}
+
+// 40,000 pairs took 37 s when each was set by itself.
+func TestSetAllOfManyPairs(t *testing.T) {
+	const n = 200_000
+	pairs := make([]string, 0, 2*n)
+	for i := range n {
+		pairs = append(pairs, strconv.Itoa(i*7919%n), strconv.Itoa(i))
+	}
+	var m crawldb.Meta
+	m.SetAll(pairs...)
+	if m.Len() != n {
+		t.Errorf("%d pairs, want %d", m.Len(), n)
 	}
 }

@@ -25,6 +25,8 @@ var (
 
 // read interprets the metadata of a seed.
 func (e *entry) read(pairs []string) error {
+	var set []string
+	defer func() { e.meta.SetAll(set...) }()
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
@@ -43,24 +45,28 @@ func (e *entry) read(pairs []string) error {
 			if err != nil || v <= 0 || v > math.MaxInt32 {
 				return fmt.Errorf("%w: %s is not a number of seconds: %q", errMeta, name, clip(value))
 			}
-			e.every(v, name == fixedName)
+			set = append(set, e.every(v, name == fixedName)...)
 		default:
-			e.meta.Set(name, value)
+			set = append(set, name, value)
 		}
 	}
 	return nil
 }
 
-func (e *entry) every(seconds int, fixed bool) {
+// every sets the interval of a seed, and returns the pair of metadata that keeps it fixed.
+func (e *entry) every(seconds int, fixed bool) []string {
 	e.d.Interval, e.timeGiven = time.Duration(seconds)*time.Second, true
-	if fixed {
-		e.meta.Set(schedule.FixedKey, strconv.Itoa(seconds))
+	if !fixed {
+		return nil
 	}
+	return []string{schedule.FixedKey, strconv.Itoa(seconds)}
 }
 
 // nutchRead reads it as Nutch does: only the whole is trimmed, and what cannot
 // be read is ignored.
 func (e *entry) nutchRead(pairs []string) error {
+	var set []string
+	defer func() { e.meta.SetAll(set...) }()
 	text := strings.TrimFunc(strings.Join(pairs, "\t"), javaSpace)
 	for pair := range strings.SplitSeq(text, "\t") {
 		name, value, ok := strings.Cut(pair, "=")
@@ -75,10 +81,10 @@ func (e *entry) nutchRead(pairs []string) error {
 		case intervalName, fixedName:
 			v, err := strconv.ParseInt(value, 10, 32)
 			if fixed := name == fixedName; err == nil && (!fixed || v > -1) {
-				e.every(max(int(v), 0), fixed) // a record cannot hold a negative one
+				set = append(set, e.every(max(int(v), 0), fixed)...) // a record cannot hold a negative one
 			}
 		default:
-			e.meta.Set(name, value)
+			set = append(set, name, value)
 		}
 	}
 	return nil

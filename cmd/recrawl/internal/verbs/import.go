@@ -202,9 +202,7 @@ func (a *app) dumpRecords(ctx context.Context, c *cli.Command, files []string, z
 func imported(d crawldb.Datum, o *recrawl.Options) crawldb.Datum {
 	had := d.Meta
 	o.Scoring.Injected(&d)
-	for name, value := range had.All() {
-		d.Meta.Set(name, value)
-	}
+	d.Meta.Merge(had)
 	d.Priority = schedule.Priority(o.Schedule, &d, o.Scoring.Priority(&d, d.Score))
 	return d
 }
