@@ -14,7 +14,7 @@ import (
 // are about the text as a whole.
 func CompileAutomaton(pattern string) (func(text string) bool, error) {
 	if !utf8.ValidString(pattern) {
-		return nil, fmt.Errorf("pattern %#q: not UTF-8", pattern)
+		return nil, patternError(pattern, errors.New("not UTF-8"))
 	}
 	p := &bricsParser{src: []rune(pattern)}
 	e, err := p.parse()
@@ -24,7 +24,7 @@ func CompileAutomaton(pattern string) (func(text string) bool, error) {
 			return match, nil
 		}
 	}
-	return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
+	return nil, patternError(pattern, err)
 }
 
 // A bricsExp is a pattern, or the complement of an expression, or the
@@ -317,12 +317,12 @@ func (p *bricsParser) char() (rune, error) {
 func interval(text string) (*pattern, error) {
 	a, b, ok := strings.Cut(text, "-")
 	if !ok {
-		return nil, fmt.Errorf("the named automaton <%s> is not supported", text)
+		return nil, fmt.Errorf("the named automaton <%s> is not supported", clip(text))
 	}
 	lo, err1 := strconv.ParseUint(a, 10, 31)
 	hi, err2 := strconv.ParseUint(b, 10, 31)
 	if err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("bad interval <%s>", text)
+		return nil, fmt.Errorf("bad interval <%s>", clip(text))
 	}
 	if lo > hi {
 		lo, hi = hi, lo

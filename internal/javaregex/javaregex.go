@@ -6,7 +6,6 @@
 package javaregex
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,7 +25,7 @@ func Compile(pattern string) (func(text string) bool, error) {
 	}
 	match, err := compile(p)
 	if err != nil {
-		return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
+		return nil, patternError(pattern, err)
 	}
 	return match, nil
 }

@@ -30,7 +30,7 @@ func parse(s string) (*pattern, error) {
 		err = errors.New(`"\z" beside "$" or "\Z" is not supported`)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pattern %#q: %w", s, err)
+		return nil, patternError(s, err)
 	}
 	return out, nil
 }
@@ -460,7 +460,7 @@ func (p *javaParser) property() (runeSet, error) {
 	} else if c := p.next(); c != eof {
 		name = string(c)
 	}
-	bad := fmt.Errorf(`the property "\p{%s}" is not supported`, name)
+	bad := fmt.Errorf(`the property "\p{%s}" is not supported`, clip(name))
 	if s, ok := posixClass(name); ok {
 		if p.ignoreCase && (name == "Lower" || name == "Upper") {
 			return nil, bad

@@ -41,11 +41,11 @@ func NewReplacer(pattern, substitution string) (*Replacer, error) {
 		}
 		source, err := p.re2()
 		if err != nil {
-			return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
+			return nil, patternError(pattern, err)
 		}
 		re, err := regexp.Compile(source)
 		if err != nil {
-			return nil, fmt.Errorf("pattern %#q: %w", pattern, err)
+			return nil, patternError(pattern, err)
 		}
 		groups, names = re.NumSubexp(), re.SubexpNames()
 		r.may = prefilter(p)
@@ -56,7 +56,7 @@ func NewReplacer(pattern, substitution string) (*Replacer, error) {
 	}
 	parts, err := parseTemplate(substitution, groups, names)
 	if err != nil {
-		return nil, fmt.Errorf("substitution %#q: %w", substitution, err)
+		return nil, fmt.Errorf("substitution %#q: %w", clip(substitution), err)
 	}
 	r.parts = parts
 	return r, nil
@@ -163,7 +163,7 @@ func parseTemplate(s string, groups int, names []string) ([]templatePart, error)
 					return nil, errors.New(`"${" without a name and "}"`)
 				}
 				if group = slices.Index(names, name[:end]); group <= 0 {
-					return nil, fmt.Errorf("no group %q", name[:end])
+					return nil, fmt.Errorf("no group %q", clip(name[:end]))
 				}
 				i += end + 2
 			} else {
