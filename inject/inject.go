@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -31,6 +32,8 @@ type Seed struct {
 	// and zero if not from a file.
 	File string
 	Line int
+
+	err error // the seed cannot be read
 }
 
 // Options say how seeds become records. The zero value takes every seed as it
@@ -102,19 +105,35 @@ type Bad struct {
 	Err  error
 }
 
-// Error returns file, line, URL and reason.
+// Error returns file, line, URL and reason, without the user information of the URL.
 func (b Bad) Error() string {
 	switch at := b.Seed; {
 	case at.Line > 0 && at.File != "":
-		return fmt.Sprintf("inject: %s:%d: %q: %v", at.File, at.Line, clip(at.URL), b.Err)
+		return fmt.Sprintf("inject: %s:%d: %q: %v", at.File, at.Line, clip(withoutPassword(at.URL)), b.Err)
 	case at.Line > 0:
-		return fmt.Sprintf("inject: line %d: %q: %v", at.Line, clip(at.URL), b.Err)
+		return fmt.Sprintf("inject: line %d: %q: %v", at.Line, clip(withoutPassword(at.URL)), b.Err)
 	}
-	return fmt.Sprintf("inject: %q: %v", clip(b.Seed.URL), b.Err)
+	return fmt.Sprintf("inject: %q: %v", clip(withoutPassword(b.Seed.URL)), b.Err)
 }
 
 // Unwrap returns the reason.
 func (b Bad) Unwrap() error { return b.Err }
+
+// withoutPassword replaces the user information of a URL, which may hold a password.
+func withoutPassword(url string) string {
+	scheme, rest, ok := strings.Cut(url, "//")
+	if !ok {
+		return url
+	}
+	end := strings.IndexAny(rest, "/?#\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
+		return scheme + "//…" + rest[at:]
+	}
+	return url
+}
 
 func clip(s string) string {
 	if len(s) > 100 {
@@ -213,9 +232,7 @@ func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
 		meta = e.d.Meta
 		scoreGiven, timeGiven = e.d.Score != j.o.Score, e.d.Interval != j.usual
 	}
-	for name, value := range meta.All() {
-		d.Meta.Set(name, value)
-	}
+	d.Meta.Merge(meta)
 	if scoreGiven {
 		scoring.SetScore(&d, e.d.Score)
 	}

@@ -1,6 +1,7 @@
 package inject_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -403,9 +404,11 @@ func TestErrors(t *testing.T) {
 	if _, err := inject.Run(t.Context(), s, seeds, inject.Options{}); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	_, err := inject.Run(t.Context(), s, inject.Read(strings.NewReader("http://a.test/\n"+strings.Repeat("x", 2<<20))), inject.Options{})
-	if err == nil || !strings.Contains(err.Error(), "line 2: longer than") {
-		t.Errorf("a line without an end: %v", err)
+	for _, compat := range []bool{false, true} {
+		r := run(t, new(memstore.Crawl), "http://a.test/\n"+strings.Repeat("x", 2<<20)+"\nhttp://b.test/", inject.Options{NutchCompat: compat})
+		if r.New != 2 || len(r.Bad) != 1 || r.Bad[0].Seed.Line != 2 || !errors.Is(r.Bad[0], bufio.ErrTooLong) {
+			t.Errorf("a line of 2 MiB between two seeds: %+v", r)
+		}
 	}
 	long := "http://a.test/long\tkey=" + strings.Repeat("x", 1<<20-100)
 	if r := run(t, new(memstore.Crawl), "http://a.test/\n"+long+"\nhttp://b.test/", inject.Options{}); r.New != 3 {
@@ -484,4 +487,13 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	})
+}
+
+func TestBadSeedsAreNamedWithoutPasswords(t *testing.T) {
+	for _, seed := range []string{"ftp://user:secret@a.test/x", "http://user:secret@a.test:x/", "http://:secret@[/", "http://a.test\tsecret=1\tnutch.score=x", "ftp://user:p@secret@a.test?x@y"} {
+		r := run(t, new(memstore.Crawl), seed, inject.Options{Rules: urlfilter.Default()})
+		if len(r.Bad) != 1 || strings.Contains(r.Bad[0].Error(), "secret") {
+			t.Errorf("%q: %v", seed, r.Bad)
+		}
+	}
 }

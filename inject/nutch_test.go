@@ -225,8 +225,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := inject.Run(t.Context(), s, inject.Files(dir, "long"), inject.Options{}); err == nil || !strings.Contains(err.Error(), "long/x: line 2") {
-		t.Errorf("%v", err)
+	if r, err := inject.Run(t.Context(), s, inject.Files(dir, "long"), inject.Options{}); err != nil || len(r.Bad) != 1 || !strings.Contains(r.Bad[0].Error(), "long/x:2:") {
+		t.Errorf("a long line: %+v, %v", r, err)
 	}
 	for range inject.Files(dir, "seeds") {
 		break

@@ -1,7 +1,6 @@
 package inject
 
 import (
-	"bufio"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -29,23 +28,25 @@ func URLs(urls ...string) iter.Seq2[Seed, error] {
 
 var errUTF16 = errors.New("the seeds are in UTF-16; want UTF-8")
 
-// maxLine is the longest line of a seed file; anything longer is neither a URL
-// nor a text file.
+// maxLine limits the line of a seed; a longer one is not a URL.
 const maxLine = 1 << 20
 
 // Read reads seeds in Nutch's format: one per line, the URL and then, after tabs,
 // pairs name=value. Empty lines and lines that begin with # are ignored. A line
-// ends with a line feed, a carriage return or both; a line of a mebibyte is an
-// error.
+// ends with a line feed, a carriage return or both. A line of a mebibyte or more is a seed
+// that [Run] reports as unusable, without its URL.
 func Read(r io.Reader) iter.Seq2[Seed, error] {
 	return func(yield func(Seed, error) bool) {
-		sc := bufio.NewScanner(r)
-		sc.Buffer(make([]byte, 64<<10), maxLine)
-		sc.Split(textlines.Split)
-		n := 1
-		for ; sc.Scan(); n++ {
-			line := sc.Text()
-			if n == 1 {
+		sc := textlines.NewScanner(r, maxLine)
+		for sc.Scan() {
+			if err := sc.LineErr(); err != nil {
+				if !yield(Seed{Line: sc.Number(), err: err}, nil) {
+					return
+				}
+				continue
+			}
+			line := string(sc.Bytes())
+			if sc.Number() == 1 {
 				if strings.HasPrefix(line, "\xff\xfe") || strings.HasPrefix(line, "\xfe\xff") {
 					yield(Seed{}, errUTF16)
 					return
@@ -56,7 +57,7 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 			if text == "" || text[0] == '#' {
 				continue
 			}
-			s := Seed{URL: text, Line: n}
+			s := Seed{URL: text, Line: sc.Number()}
 			if url, pairs, ok := strings.Cut(line, "\t"); ok {
 				s.URL, s.Meta = trim(url), fields(pairs)
 			}
@@ -64,10 +65,8 @@ func Read(r io.Reader) iter.Seq2[Seed, error] {
 				return
 			}
 		}
-		if err := sc.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(Seed{}, fmt.Errorf("line %d: longer than %d bytes: %w", n, maxLine, err))
-		} else if err != nil {
-			yield(Seed{}, fmt.Errorf("line %d: %w", n, err))
+		if err := sc.Err(); err != nil {
+			yield(Seed{}, fmt.Errorf("line %d: %w", sc.Number(), err))
 		}
 	}
 }

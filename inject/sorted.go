@@ -24,7 +24,7 @@ import (
 
 // add adds a seed to the sorter, or counts why it cannot be used.
 func (j *job) add(s Seed) error {
-	if j.o.NutchCompat && strings.TrimSpace(s.URL) == "" {
+	if j.o.NutchCompat && strings.TrimSpace(s.URL) == "" && s.err == nil {
 		return nil
 	}
 	j.report.Seeds++
@@ -45,6 +45,9 @@ func (j *job) add(s Seed) error {
 
 // usable returns the URL under which a seed is injected, or says why it is not.
 func (j *job) usable(s Seed) (string, error) {
+	if s.err != nil {
+		return "", s.err
+	}
 	url := strings.TrimSpace(s.URL)
 	if url == "" {
 		return "", errNoURL

@@ -51,7 +51,7 @@ var repo = policy{
 		"parse/parsetest":       {kit, "internal/kit"},
 		"parse/sitemap":         {adapter, "internal/charset internal/unpack internal/weburl"},
 		"nutch/expression":      {adapter, "crawldb hostdb"},
-		"nutch/nutchtext":       {adapter, "crawldb hostdb linkdb"},
+		"nutch/nutchtext":       {adapter, "crawldb hostdb linkdb internal/textlines"},
 		"protocol/webtest":      {adapter, "page protocol"},
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines internal/texts"},

@@ -1,7 +1,6 @@
 package nutchtext
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/textlines"
 )
 
 // RecordError says that a record of a dump cannot be used. Later records can
@@ -42,7 +42,7 @@ func (e *ZoneError) Error() string {
 	return fmt.Sprintf("the time zone %s of %q is not known; name the place of the machine that wrote the dump", e.Zone, e.Date)
 }
 
-// maxLine is the longest line of a dump.
+// maxLine limits a line of a dump; the record of a longer one is unusable.
 const maxLine = 16 << 20
 
 // ReadDump reads the records of a dump of Nutch's crawl db: readdb -dump, as text
@@ -59,17 +59,17 @@ const maxLine = 16 << 20
 // *RecordError and does not affect the others; any other error ends the sequence.
 func ReadDump(r io.Reader, zone *time.Location) iter.Seq2[crawldb.Datum, error] {
 	return func(yield func(crawldb.Datum, error) bool) {
-		sc := bufio.NewScanner(r)
-		sc.Buffer(make([]byte, 64<<10), maxLine)
+		sc := textlines.NewScanner(r, maxLine)
 		p := reader{zone: zone}
-		n := 1
-		for ; sc.Scan(); n++ {
-			line := bytes.TrimSuffix(sc.Bytes(), []byte{'\r'})
+		for sc.Scan() {
+			n, line := sc.Number(), sc.Bytes()
 			if n == 1 {
 				line = bytes.TrimPrefix(line, []byte("\ufeff"))
 			}
 			var more bool
-			if url, rest, ok := bytes.Cut(line, []byte("\tVersion: ")); ok && len(rest) > 0 && line[0] != ' ' && line[0] != '\t' {
+			if err := sc.LineErr(); err != nil {
+				more = p.long(n, line, err, yield)
+			} else if url, rest, ok := bytes.Cut(line, []byte("\tVersion: ")); ok && len(rest) > 0 && line[0] != ' ' && line[0] != '\t' {
 				more = p.end(yield)
 				p.begin(n, string(url))
 			} else if len(line) > 0 && line[0] == '{' && !p.inside {
@@ -85,7 +85,7 @@ func ReadDump(r io.Reader, zone *time.Location) iter.Seq2[crawldb.Datum, error] 
 			return
 		}
 		if err := sc.Err(); err != nil {
-			yield(crawldb.Datum{}, fmt.Errorf("nutchtext: line %d: %w", n, err))
+			yield(crawldb.Datum{}, fmt.Errorf("nutchtext: line %d: %w", sc.Number(), err))
 		}
 	}
 }
@@ -96,7 +96,8 @@ type reader struct {
 	inside bool
 	line   int
 	d      crawldb.Datum
-	seen   int // fields that every record has
+	pairs  []string // of metadata
+	seen   int      // fields that every record has
 	meta   bool
 	err    error
 }
@@ -131,6 +132,21 @@ func (p *reader) give(yield func(crawldb.Datum, error) bool) bool {
 		return yield(crawldb.Datum{}, &RecordError{p.line, p.err})
 	}
 	return yield(p.d, nil)
+}
+
+// long takes note of a line that is too long, whose first bytes are given: a line of the
+// current record if it is indented, as metadata are, otherwise a record that begins.
+func (p *reader) long(line int, head []byte, err error, yield func(crawldb.Datum, error) bool) bool {
+	if p.inside && (head[0] == ' ' || head[0] == '\t') {
+		p.fail("line %d: %w", line, err)
+		return true
+	}
+	if !p.end(yield) {
+		return false
+	}
+	p.begin(line, "")
+	p.err = err
+	return true
 }
 
 // field reads a line of a record in text.
@@ -302,7 +318,7 @@ func (p *reader) pair(name, value string) {
 	case "_orphan_":
 		name = "orphan.seen"
 	}
-	p.d.Meta.Set(name, value)
+	p.pairs = append(p.pairs, name, value)
 }
 
 // finish checks the record, and says when its page was visited last.
@@ -310,6 +326,7 @@ func (p *reader) finish() error {
 	if p.d.URL == "" {
 		return errors.New("a record without a URL")
 	}
+	p.d.Meta.SetAll(p.pairs...)
 	if p.d.Status != crawldb.Unfetched && !p.d.FetchTime.IsZero() {
 		p.d.LastFetch = p.d.FetchTime.Add(-p.d.Interval)
 	}

@@ -122,6 +122,32 @@ func TestReadDamagedDump(t *testing.T) {
 	}
 }
 
+func TestLongLineSpoilsOneRecord(t *testing.T) {
+	var b bytes.Buffer
+	for _, url := range []string{"http://a.example/", "http://b.example/"} {
+		d := crawldb.Datum{URL: url, Status: crawldb.Unfetched, FetchTime: time.Unix(1e9, 0).UTC()}
+		b.Write(nutchtext.AppendRecord(nil, &d))
+	}
+	first, second, _ := strings.Cut(b.String(), "http://b.")
+	second = "http://b." + second
+	long := strings.Repeat("x", 17<<20)
+	for name, test := range map[string]struct {
+		dump string
+		urls int
+		line string
+	}{
+		"in metadata":       {first + second + "Metadata: \n \tlong=" + long + "\n" + second, 2, ""},
+		"a URL":             {first + long + "\tVersion: 7\n" + second[strings.Index(second, "\n")+1:] + second, 2, ""},
+		"in JSON":           {"{\"url\":\"" + long + "\"}\n" + first + second, 2, "line 1"},
+		"at the end of all": {first + second + long, 2, ""},
+	} {
+		got, errs := read(strings.NewReader(test.dump), nil)
+		if len(got) != test.urls || len(errs) != 1 || !strings.Contains(errs[0], "longer than") || !strings.Contains(errs[0], test.line) {
+			t.Errorf("%s: %d records, %q", name, len(got), errs)
+		}
+	}
+}
+
 // What is at the edge of what a record may be is read.
 func TestReadDumpAtItsEdges(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
