@@ -29,9 +29,23 @@ func JSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// TimeOrNil returns a time that JSON can hold: see [JSONTime]; nil for the zero time.
 func TimeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
+	t = JSONTime(t)
 	return &t
+}
+
+// JSONTime returns the nearest time in the years 1 to 9999, which RFC 3339 can write.
+func JSONTime(t time.Time) time.Time {
+	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	switch {
+	case t.Before(first):
+		return first
+	case t.After(last):
+		return last
+	}
+	return t
 }

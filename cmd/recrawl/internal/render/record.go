@@ -33,7 +33,7 @@ type RecordJSON struct {
 }
 
 func NewRecordJSON(d *crawldb.Datum) RecordJSON {
-	r := RecordJSON{URL: d.URL, StatusCode: uint8(d.Status), StatusName: d.Status.String(), FetchTime: d.FetchTime,
+	r := RecordJSON{URL: d.URL, StatusCode: uint8(d.Status), StatusName: d.Status.String(), FetchTime: JSONTime(d.FetchTime),
 		LastFetch: TimeOrNil(d.LastFetch), ModifiedTime: TimeOrNil(d.Modified), Retries: d.Retries, Interval: int64(d.Interval / time.Second),
 		Score: d.Score, Priority: d.Priority, Signature: hex.EncodeToString(d.Signature), ETag: d.ETag, LastModified: d.LastModified,
 		LeasedUntil: TimeOrNil(d.LeasedUntil), LeasedBy: d.LeasedBy}
