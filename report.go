@@ -1,7 +1,12 @@
 package recrawl
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/recrawl/recrawl/fetch"
@@ -38,8 +43,9 @@ type Report struct {
 	Damaged []string
 	// Events counts the calls of OnPage.
 	Events int
-	// NextDue is when the next page is due, if the last round found none; zero
-	// if that is not known.
+	// NextDue is when the next page is due; zero if more is due already, or if that is not
+	// known. After a round that worked on a segment it is known only in OnRound, and only if
+	// the crawl db is a crawldb.DueStore.
 	NextDue time.Time
 	// Elapsed is how long the rounds took, not counting the time Run waited for pages to
 	// become due.
@@ -48,7 +54,63 @@ type Report struct {
 	// learns, and how much of its budget is used; nil for other schedules.
 	Freshness *Freshness
 
-	ahead bool // the selection looked ahead: see Crawler.ahead
+	ahead   bool  // the selection looked ahead: see Crawler.lookAhead
+	refused error // the first visit that was refused
+}
+
+// Err returns what went wrong without ending a round, joined: segments that are damaged, and
+// pages that the crawler itself refused to request, such as those of private addresses; nil if
+// there is nothing of the kind. Pages that their servers do not have are no such error.
+func (r Report) Err() error {
+	var errs []error
+	for _, name := range r.Damaged {
+		errs = append(errs, fmt.Errorf("recrawl: segment %s is damaged and left as it is", name))
+	}
+	if n := r.Visits[protocol.Refused]; n > 0 {
+		if r.refused == nil {
+			r.refused = errors.New("no reason was given")
+		}
+		errs = append(errs, fmt.Errorf("recrawl: %d pages were not requested, such as %w", n, r.refused))
+	}
+	return errors.Join(errs...)
+}
+
+// String returns the report in one line, such as
+// "1 round: 12 pages visited (11 success, 1 not_found), 48.2 kB, 40 links, 12 events, in 3.1s".
+func (r Report) String() string {
+	var b strings.Builder
+	plural := func(n int, what string) {
+		fmt.Fprintf(&b, "%d %s", n, what)
+		if n != 1 {
+			b.WriteByte('s')
+		}
+	}
+	plural(r.Rounds, "round")
+	b.WriteString(": ")
+	plural(r.Visited(), "page")
+	b.WriteString(" visited")
+	codes := slices.SortedFunc(maps.Keys(r.Visits), func(a, b protocol.Code) int {
+		return cmp.Or(cmp.Compare(r.Visits[b], r.Visits[a]), cmp.Compare(a, b))
+	})
+	for i, code := range codes {
+		fmt.Fprintf(&b, "%s%d %v", [2]string{" (", ", "}[min(i, 1)], r.Visits[code], code)
+	}
+	if len(codes) > 0 {
+		b.WriteByte(')')
+	}
+	fmt.Fprintf(&b, ", %.1f kB, ", float64(r.Bytes)/1000)
+	plural(r.Links, "link")
+	b.WriteString(", ")
+	plural(r.Events, "event")
+	fmt.Fprintf(&b, ", in %v", r.Elapsed.Round(time.Millisecond))
+	if len(r.Damaged) > 0 {
+		b.WriteString("; ")
+		plural(len(r.Damaged), "damaged segment")
+	}
+	if !r.NextDue.IsZero() {
+		fmt.Fprintf(&b, "; the next page is due at %s", r.NextDue.Format(time.RFC3339))
+	}
+	return b.String()
 }
 
 // Visited adds up the visits.
@@ -82,7 +144,9 @@ func (r *Report) add(o Report) {
 	r.Sitemaps.Add(o.Sitemaps)
 	r.SitemapEffects.Add(o.SitemapEffects)
 	r.Events += o.Events
-	r.NextDue = o.NextDue
+	if r.NextDue = o.NextDue; r.refused == nil {
+		r.refused = o.refused
+	}
 	r.Elapsed += o.Elapsed
 	if o.Freshness != nil {
 		r.Freshness = o.Freshness

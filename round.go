@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -51,6 +53,9 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why roundCal
 	err := c.processNext(ctx, o, why, &r)
 	if err == nil {
 		r.Freshness, err = c.plannedFreshness(ctx)
+	}
+	if err == nil && r.Rounds > 0 && c.opts.OnRound != nil {
+		r.NextDue, err = c.nextDue(ctx)
 	}
 	r.Elapsed = time.Since(began)
 	c.status.addRound(&r)
@@ -167,7 +172,7 @@ func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) er
 	}
 	f, err := stage(ctx, name)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Visits, f.Bytes, f.Links, f.LinksRejected
-	r.Redirects, r.Sitemaps = f.Redirects, f.Sitemaps
+	r.Redirects, r.Sitemaps, r.refused = f.Redirects, f.Sitemaps, c.status.takeRefused()
 	if err != nil {
 		return err
 	}
@@ -207,4 +212,38 @@ func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) er
 		return err
 	}
 	return c.removeOldSegments(ctx)
+}
+
+// nextDue returns when the next page is due: zero if one is due already, or if only a scan of all
+// records could tell.
+func (c *Crawler) nextDue(ctx context.Context) (time.Time, error) {
+	store, indexed := crawldb.AsDueStore(c.stores.Crawl)
+	ahead, indexable := schedule.Horizon(c.schedule())
+	if !indexed || !indexable {
+		return time.Time{}, nil
+	}
+	var next time.Time
+	q := crawldb.DueQuery{Now: c.opts.Now(), Limit: 1, MinPriority: c.opts.Generate.MinScore, Seen: func(d *crawldb.Datum) {
+		at := d.FetchTime
+		if d.LeasedUntil.After(at) {
+			at = d.LeasedUntil
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}}
+	if ahead > 0 {
+		q.Beyond = q.Now.Add(ahead)
+	}
+	for _, err := range store.Due(ctx, q) {
+		if err != nil {
+			err = fmt.Errorf("recrawl: %w", err)
+		}
+		return time.Time{}, err
+	}
+	_, until, err := c.limitToBudget(ctx, generate.Options{})
+	if !next.IsZero() && until.After(next) {
+		next = until
+	}
+	return next, err
 }

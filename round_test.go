@@ -92,12 +92,15 @@ func TestOnRound(t *testing.T) {
 			}
 			return nil
 		}
+		s.dueIndex = true
 		var rounds, visits, events int
+		var next time.Time
 		var names []string
 		s.opts.OnRound = func(r recrawl.Report) {
 			if r.Rounds != 1 || len(r.Segments) != 1 || r.Elapsed < 0 {
 				t.Errorf("%+v", r)
 			}
+			next = r.NextDue
 			rounds, visits, events, names = rounds+r.Rounds, visits+r.Visited(), events+r.Events, append(names, r.Segments...)
 		}
 		c := s.crawler(t)
@@ -112,6 +115,10 @@ func TestOnRound(t *testing.T) {
 		second, err := c.Run(t.Context())
 		if err != nil || rounds != first.Rounds+second.Rounds || visits != first.Visited()+second.Visited() || visits != 60 || events != first.Events+second.Events || rounds < 4 {
 			t.Errorf("%d rounds, %d visits, %d events, of two runs %+v and %+v, %v", rounds, visits, events, first, second, err)
+		}
+		// More is due after every round but the last.
+		if next.IsZero() || !next.Equal(second.NextDue) {
+			t.Errorf("after the last round the next page is due at %v, and after the run at %v", next, second.NextDue)
 		}
 		if want := append(slices.Clone(first.Segments), second.Segments...); !slices.Equal(names, want) {
 			t.Errorf("rounds on %v, want %v", names, want)

@@ -3,6 +3,7 @@ package recrawl_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,15 @@ type setup struct {
 	db   *memstore.DB
 	now  time.Time // the recorded time
 	opts recrawl.Options
+
+	dueIndex bool // the crawl db is a crawldb.DueStore
+}
+
+// dueStore is a store with an index, as far as its callers can tell.
+type dueStore struct{ crawldb.Store }
+
+func (s dueStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
+	return crawldb.DueByScan(ctx, s.Store, q, nil)
 }
 
 func newSetup(w *webtest.Web) *setup {
@@ -37,7 +47,11 @@ func newSetup(w *webtest.Web) *setup {
 }
 
 func (s *setup) stores() recrawl.Stores {
-	return recrawl.Stores{Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments()}
+	var crawl crawldb.Store = s.db.Crawl()
+	if s.dueIndex {
+		crawl = dueStore{crawl}
+	}
+	return recrawl.Stores{Crawl: crawl, Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments()}
 }
 
 func (s *setup) crawler(t *testing.T) *recrawl.Crawler {

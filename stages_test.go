@@ -29,6 +29,9 @@ func TestSeedsThatAreLeftOut(t *testing.T) {
 	if err != nil || r.New != 1 || r.Invalid != 2 || len(r.Bad) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
+	if err := errors.Join(err, r.Err()); err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "doc://guide/a") {
+		t.Errorf("the report as an error is %v", err)
+	}
 	if !strings.Contains(log.String(), `seeds were left out`) || !strings.Contains(log.String(), "example.com") || !strings.Contains(log.String(), "invalid=2") {
 		t.Errorf("the log has %q", &log)
 	}

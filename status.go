@@ -1,6 +1,7 @@
 package recrawl
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -47,8 +48,9 @@ func (c *Crawler) Status() Status {
 }
 
 type status struct {
-	mu sync.Mutex
-	s  Status
+	mu      sync.Mutex
+	s       Status
+	refused error // the first visit of the fetch under way that was refused
 }
 
 func (s *status) setStage(name, segment string) {
@@ -64,6 +66,9 @@ func (s *status) addVisit(v *segment.Visit, p fetch.Progress) {
 		s.s.Visits = map[protocol.Code]int{}
 	}
 	s.s.Visits[v.Outcome.Code]++
+	if v.Outcome.Code == protocol.Refused && s.refused == nil {
+		s.refused = fmt.Errorf("%s: %s", v.URL, v.Outcome.Reason)
+	}
 	s.s.Bytes += v.Bytes
 	s.s.Fetch = p
 }
@@ -76,4 +81,13 @@ func (s *status) addRound(r *Report) {
 	if r.Freshness != nil {
 		s.s.Freshness = r.Freshness
 	}
+}
+
+// takeRefused returns the first visit that was refused since the last call, nil if none was.
+func (s *status) takeRefused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.refused
+	s.refused = nil
+	return err
 }

@@ -7,6 +7,7 @@ package inject
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -97,6 +98,15 @@ type Report struct {
 	// first hundred of both. (Together: urls_filtered_total.)
 	Filtered, Invalid int
 	Bad               []Bad
+}
+
+// Err returns the errors of Bad, joined; nil if no seed was left out.
+func (r Report) Err() error {
+	errs := make([]error, len(r.Bad))
+	for i, b := range r.Bad {
+		errs[i] = b
+	}
+	return errors.Join(errs...)
 }
 
 // Bad is a seed that was left out, and why.
