@@ -2,7 +2,7 @@
 // that came back for a URL ([Content]), what a parser read in them ([Parsed]),
 // and the links it found ([Outlink]).
 //
-// The package imports nothing of this module and decides nothing.
+// It imports nothing of this module and decides nothing. Start with [Parsed].
 package page
 
 import "time"

@@ -1,6 +1,6 @@
 // Package parse reads pages. Its contract, [Parser], turns the bytes of a page
-// into text, links and properties; [Mux] picks a parser by the media type. The
-// stock parser for HTML is parse/htmlparse.
+// into text, links and properties; [Mux] picks a parser by the media type. It contains no parser: the
+// stock one for HTML is parse/htmlparse, where a reader starts.
 package parse
 
 import (

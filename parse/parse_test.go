@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/parse"
 )
 
-// named is a parser that says who it is.
+// named is a parser that returns its own name as the title.
 type named string
 
 func (n named) Parse(context.Context, *page.Content) (page.Parsed, error) {

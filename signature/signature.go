@@ -1,7 +1,8 @@
 // Package signature decides whether content has changed: it reduces a page to a
 // few bytes that stay the same as long as the page does ([Signature]). The
 // stock signatures are [MD5], over the bytes; [TextMD5], over the text; and
-// [TextProfile], over the more frequent words of the text.
+// [TextProfile], over the more frequent words of the text. It compares nothing and stores nothing:
+// package update does. Start with the choice between the three.
 //
 // [MD5], Nutch's default, is the most sensitive: each byte counts, and a page
 // with a date or a token in it changes at every visit. [TextProfile] is the

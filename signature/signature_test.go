@@ -107,7 +107,7 @@ func TestRandomTexts(t *testing.T) {
 	}
 }
 
-func TestTextProfileOverlooks(t *testing.T) {
+func TestTextProfileIgnoresOrderAndRareWords(t *testing.T) {
 	words := strings.Fields("Hello World The Quick Brown Fox Jumped Over the Lazy Fox")
 	want := sum(signature.TextProfile{}, "", strings.Join(words, " "))
 	for range 20 {
@@ -165,7 +165,7 @@ func TestTextProfileParameters(t *testing.T) {
 // TestUnsorted compares with the order in which a HashMap of Java has the words,
 // worked out by hand: String.hashCode of "aaa" is 96321, which spread is 96320 and
 // lies in bucket 0 of 16, and so on.
-func TestUnsorted(t *testing.T) {
+func TestTextProfileInHashMapOrder(t *testing.T) {
 	digest := func(profile string) string {
 		d := md5.Sum([]byte(profile))
 		return hex.EncodeToString(d[:])
@@ -185,7 +185,7 @@ func TestUnsorted(t *testing.T) {
 	}
 }
 
-func TestWithoutText(t *testing.T) {
+func TestSignaturesWithoutText(t *testing.T) {
 	c := &page.Content{URL: url, Body: []byte("bytes")}
 	want := signature.MD5{}.Sum(c, nil)
 	for _, s := range []signature.Signature{signature.MD5{}, signature.TextMD5{}, signature.TextMD5{NutchCompat: true}, signature.TextProfile{}, signature.TextProfile{NutchCompat: true}} {

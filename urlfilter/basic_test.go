@@ -200,7 +200,7 @@ func FuzzBasic(f *testing.F) {
 }
 
 // What is taken for normal at a glance is what a closer look leaves as it is.
-func TestAGlanceAndACloserLookAgree(t *testing.T) {
+func TestIsNormalAgreesWithRewrite(t *testing.T) {
 	parts := map[string][]string{
 		"host": {"a.example", "a", "1.2.3.4", "1.2.3.0x4", "a.1", "a.1x", "a.x1", "-a.x", "a..x", ".a", "a.", "xn--a.x", "A.x", strings.Repeat("a", 63) + ".x", strings.Repeat("a", 64) + ".x", strings.Repeat("abc.", 63) + "x", strings.Repeat("abc.", 63) + "xy"},
 		"port": {":0", ":1", ":01", ":79", ":80", ":81", ":442", ":443", ":444", ":65535", ":65536", ":99999", ":100000", ":", ":8a"},
@@ -238,7 +238,7 @@ func TestAGlanceAndACloserLookAgree(t *testing.T) {
 	}
 }
 
-func TestNormalFormCostsNothing(t *testing.T) {
+func TestNormalFormIsNotCopied(t *testing.T) {
 	n := testing.AllocsPerRun(100, func() { Basic{}.Normalize(Outlink, "https://www.example.com/a/b.html?c=%20d") })
 	if n != 0 {
 		t.Errorf("%v allocations for a URL that is normal, want none", n)

@@ -427,7 +427,7 @@ func BenchmarkDefault(b *testing.B) {
 
 // After a line that Nutch cannot read as a host, rules belong neither to the host before it
 // nor to all hosts.
-func TestFastPassesOverABadGroup(t *testing.T) {
+func TestFastSkipsABadGroup(t *testing.T) {
 	const rules = "Host a.example\nDenyPath ^/x\nHost\nDenyPath ^/y\nDomain b.example\nDenyPath ^/z\nNonsense ^/\nDenyPath ^/w\n"
 	if _, err := ParseFast(strings.NewReader(rules), FastOptions{}); err == nil || !strings.Contains(err.Error(), "line 3") {
 		t.Errorf("%v", err)

@@ -309,7 +309,7 @@ func (c counted) Normalize(scope Scope, url string) (string, error) {
 }
 
 // A normalizer is not asked about its own result.
-func TestLoopsCostNoExtraRound(t *testing.T) {
+func TestNormalizersStopWhenSettled(t *testing.T) {
 	calls := 0
 	r := &Rules{Normalizers: []Normalizer{counted{replacer{"a", "b"}, &calls}, counted{chain{}, &calls}, counted{chain{}, &calls}}}
 	if _, err := r.Apply(Inject, "a"); err != nil || calls != 3 {

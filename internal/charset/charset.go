@@ -1,5 +1,6 @@
-// Package charset finds what a document, or its Content-Type, says about its charset. In
-// which order that is believed is left to those who read it.
+// Package charset finds the charset that a document or its Content-Type declares: [Mark] in a byte
+// order mark, [Param] in a header or pragma, [XML] in an XML declaration. It does not decide which
+// of them counts; parse/htmlparse and parse/sitemap do.
 package charset
 
 import (

@@ -73,7 +73,7 @@ func TestPatternsAsInJava(t *testing.T) {
 	}
 }
 
-func TestGreatRepetitions(t *testing.T) {
+func TestRepetitionsBeyondThoseOfRegexp(t *testing.T) {
 	for pattern, c := range map[string]struct{ least, most int }{
 		`^.{2049,}`: {2049, 1 << 20}, `^.{2048,}$`: {2048, 1 << 20}, `.{2048,}`: {2048, 1 << 20}, `^x{1500}$`: {1500, 1500}, `^x{1200,2300}$`: {1200, 2300},
 		`^x{0,1001}$`: {0, 1001}, `^x{3000,3000}$`: {3000, 3000}, `^[^/]{1000,2000}$`: {1000, 2000}, `x{1001,}$`: {1001, 1 << 20},
@@ -100,7 +100,7 @@ func TestGreatRepetitions(t *testing.T) {
 }
 
 // A short pattern does not become a long one before it is refused.
-func TestRepetitionsWithinRepetitions(t *testing.T) {
+func TestNestedRepetitionsAreRefusedEarly(t *testing.T) {
 	pattern := "x"
 	for range 7 {
 		pattern = "(?:" + pattern + "){9999}"
@@ -277,7 +277,7 @@ func checkLoops(t *testing.T, url string) {
 	}
 }
 
-func TestLoopsAgainstTrying(t *testing.T) {
+func TestLoopsAsByExhaustiveSearch(t *testing.T) {
 	for _, u := range []string{loop, loopBetween, "//a//a//a/", "///////", "//////", "/a/a/a/a/", "/a/\n/a//a/", "/ab/a/ab/b/ab/", "/a/b/a/b/a/b/a/b", ""} {
 		checkLoops(t, u)
 	}

@@ -38,7 +38,7 @@
 // A missing name is null. Anything computed from null is null; a comparison
 // with null is false, and its opposite true, except that null equals null; as a
 // condition null is false. A name that differs from a known one only in case is
-// an error, since nobody means that.
+// an error, since it is a typing mistake.
 //
 // An expression cannot loop, call out, or retain anything: the time it takes is
 // bounded by its length and that of the record.

@@ -184,7 +184,7 @@ func TestNotANumber(t *testing.T) {
 	}
 }
 
-// Expressions that nobody writes by hand compile in bounded time, too: nested lists once
+// Machine-made expressions compile in bounded time, too: nested lists once
 // doubled the code at each step.
 func TestLongExpressions(t *testing.T) {
 	for name, e := range map[string]string{

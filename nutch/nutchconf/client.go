@@ -9,7 +9,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// agent sets the name of the crawler, and whom to contact.
+// agent sets the name of the crawler and the contact of its operator.
 func (b *builder) agent(o *Options) {
 	h := &o.Crawl.HTTP
 	h.Agent = b.sent("http.agent.name")
@@ -118,7 +118,7 @@ func (b *builder) addresses(h *httpproto.Options) {
 	h.Guard.Deny = b.networks("http.filter.ipaddress.exclude")
 }
 
-// networks returns the addresses and networks of a list, some of which have names.
+// networks returns the addresses and networks of a list; some are given by name.
 func (b *builder) networks(name string) (all []netip.Prefix) {
 	for _, s := range b.list(name) {
 		named, ok := map[string][]string{

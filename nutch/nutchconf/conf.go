@@ -7,9 +7,9 @@
 // unless Conf.Corrected asks for the corrected rules. [Properties] is the table of
 // all properties; docs/nutch-properties.md presents it.
 //
-// A mistake in a configuration is an error that names file, line and property: an
-// invalid number, a rule that cannot be parsed, a missing rule file. Nutch ignores some
-// of these, and crawls what nobody wanted.
+// It runs no crawl and reads no Hadoop configuration beyond Nutch's files. A mistake is an error that
+// names file, line and property: an invalid number, a rule that cannot be parsed, a missing rule
+// file. Nutch ignores some of these mistakes, and crawls pages that were not wanted.
 package nutchconf
 
 import (

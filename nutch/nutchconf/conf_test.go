@@ -237,8 +237,8 @@ func TestUserAgent(t *testing.T) {
 	}
 }
 
-// What is not there, is zero or is at the end of a range.
-func TestEdges(t *testing.T) {
+// Values that are empty, zero or at the end of their range.
+func TestBoundaryValues(t *testing.T) {
 	sweeps := func(o *nutchconf.Options) any {
 		s := &o.Crawl.Update.Sweep
 		return [2]bool{s.Normalize, s.Filter}

@@ -33,7 +33,7 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// oddWeb has a page for every property. It notes who asks for what, and when.
+// oddWeb has a page for every property. It logs each request with its time.
 type oddWeb struct {
 	began time.Time
 	mu    sync.Mutex

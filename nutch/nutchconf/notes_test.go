@@ -17,7 +17,7 @@ func TestNotes(t *testing.T) {
 		"http.robot.rules.whitelist", "example.com",
 		"mapreduce.job.maps", "4",
 		"mapreduce.map.memory.mb", "1024",
-		"my.own.property.of.which.nobody.knows", "x",
+		"my.own.unknown.property", "x",
 		"my.var", "2.5", // which is asked for
 		"fetcher.server.delay", "${my.var}",
 		"plugin.includes", "nutch-extensionpoints|protocol-http|urlfilter-regex|parse-html|scoring-opi[cx]|lib-http|index-.*",
@@ -41,7 +41,7 @@ func TestNotes(t *testing.T) {
 		got = append(got, line)
 	}
 	want := []string{"http.proxy.realm", "fetcher.redirect.dedupcache.seconds", "fetcher.thread.fetch unknown", "http.robot.rules.whitelist unknown",
-		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.property.of.which.nobody.knows unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter", "speed unknown"}
+		"mapreduce.job.maps", "mapreduce.map.memory.mb", "my.own.unknown.property unknown", "plugin.includes", "plugin.includes", "urlnormalizer.scope.mine unknown", "generate.filter", "speed unknown"}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes about\n%q, want\n%q", got, want)
 	}
@@ -77,8 +77,8 @@ func TestNotesOfRules(t *testing.T) {
 	}
 }
 
-// A crawl that Tika served is told that its PDFs will have no text.
-func TestTikaIsNotWhole(t *testing.T) {
+// A configuration with parse-tika gets a note that PDFs will have no text.
+func TestNoteAboutParseTika(t *testing.T) {
 	const includes = "protocol-http|parse-html|urlfilter-regex|scoring-opic|urlnormalizer-basic"
 	for value, want := range map[string]int{includes: 0, includes + "|parse-tika": 1} {
 		o := options(t, "plugin.includes", value)
@@ -88,15 +88,15 @@ func TestTikaIsNotWhole(t *testing.T) {
 	}
 }
 
-func TestNoFilter(t *testing.T) {
+func TestNoteWithoutFilters(t *testing.T) {
 	o := options(t, "plugin.includes", "protocol-http|parse-html|scoring-opic|urlnormalizer-basic")
 	if len(o.Notes) != 1 || !strings.Contains(o.Notes[0].String(), "nutch-site.xml:2: plugin.includes: no filter is active") {
 		t.Errorf("%v", o.Notes)
 	}
 }
 
-// Nutch reads two files that no property has to name, and nothing here reads them.
-func TestUnread(t *testing.T) {
+// Nutch reads two files that no property has to name. They have no effect here.
+func TestUnreadFilesAreReported(t *testing.T) {
 	dir := conf(t, "http.agent.name", "testbot")
 	if o, err := read(t, dir).Options(); err != nil || len(o.Unread) != 0 {
 		t.Errorf("without the files: %v, %v", o.Unread, err)

@@ -55,7 +55,7 @@ type Options struct {
 	Notes []Note
 	// Unread are the files in the directory that Nutch reads without a property that names
 	// them, and that have no effect: parse-plugins.xml and index-writers.xml. Nutch ships
-	// both, so that there is one says nothing; whoever has edited it should know.
+	// both, so a report of them does not mean that they were edited.
 	Unread []Note
 }
 
@@ -114,7 +114,7 @@ func (b *builder) options() *Options {
 	return o
 }
 
-// unread returns notes about the files that Nutch reads without being told to.
+// unread returns notes about the files that Nutch reads although no property names them.
 func (b *builder) unread() (notes []Note) {
 	for _, name := range []string{"parse.plugin.file", "indexer.indexwriters.file"} {
 		p := row(name)

@@ -1,8 +1,8 @@
 // Package nutchtext writes records as Apache Nutch's readers print them, so that the
 // dumps of two crawls, one by Nutch and one by this module, can be compared line by
 // line: the text of a record of the crawl db (readdb -dump, -url), of a host
-// (readhostdb), and the Java formats that they consist of. [ReadDump] reads a dump
-// of the crawl db.
+// (readhostdb), and the Java formats that they consist of. It opens no store. [ReadDump]
+// reads a dump of the crawl db; to migrate from Nutch starts there.
 //
 // Nutch prints dates in the time zone of its machine; here they are in UTC.
 package nutchtext

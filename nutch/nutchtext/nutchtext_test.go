@@ -185,7 +185,7 @@ func TestOrderOfMetadata(t *testing.T) {
 
 // Orders of random names that Java 17 gave, of a HashMap whose keys are hashed as
 // Text is and were put in by name.
-func TestOrderOfJava(t *testing.T) {
+func TestOrderOfJavasHashMap(t *testing.T) {
 	for _, want := range []string{
 		`04HYs: #!r B0V S>)_ <*<`,
 		`C;'[] 3 CtU % lS ,t 9WG J ,u M+_CU] rC?`,
@@ -215,8 +215,8 @@ func TestOrderOfJava(t *testing.T) {
 	}
 }
 
-// What stands in a value stands in the text, as in Nutch's.
-func TestValuesAsTheyAre(t *testing.T) {
+// Values are written without escapes, as in Nutch.
+func TestValuesAreNotEscaped(t *testing.T) {
 	d := crawldb.Datum{Meta: crawldb.MetaOf("a", "x\ny\tz\r\x00", "b", "=", "c d", "", "é", "𝒳")}
 	_, got, _ := strings.Cut(string(nutchtext.AppendDatum(nil, &d)), "Metadata: \n ")
 	if want := "\ta=x\ny\tz\r\x00\n\tb==\n\tc d=\n\té=𝒳\n"; got != want {

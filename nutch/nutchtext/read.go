@@ -46,7 +46,7 @@ func (e *ZoneError) Error() string {
 const maxLine = 16 << 20
 
 // ReadDump reads the records of a dump of Nutch's crawl db: readdb -dump, as text
-// (-format normal, which it writes unless told otherwise) or as JSON. Its CSV is ambiguous
+// (-format normal, its default) or as JSON. Its CSV is ambiguous
 // about where a field ends.
 //
 // Dates in a dump are in the time zone of the machine that wrote it, with the short

@@ -39,7 +39,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A third, as in Nutch for three scores one of which is 1, and the mean of a sum that does
+// A third, as in Nutch for three scores of which one is 1, and the mean of a sum that does
 // not fit 32 bits.
 func TestMeanScore(t *testing.T) {
 	for mean, want := range map[float64]string{1. / 3: "0.3333333333333333", 155.398472 / 3: "51.79948933919271"} {

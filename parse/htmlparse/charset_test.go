@@ -18,7 +18,7 @@ func TestCharset(t *testing.T) {
 		{"header in quotes", `text/html; charset="koi8-r"`, "\xf0", "koi8-r", "П"},
 		{"header twice", `text/html; charset=koi8-r; charset=utf-8`, "\xf0", "koi8-r", "П"},
 		{"header without type", `charset=koi8-r`, "\xf0", "koi8-r", "П"},
-		{"header that nobody knows", "text/html; charset=none", "é", "utf-8", "é"},
+		{"header with an unknown charset", "text/html; charset=none", "é", "utf-8", "é"},
 		{"mark before header", "text/html; charset=koi8-r", "\xef\xbb\xbfé", "utf-8", "é"},
 		{"UTF-16 little", "", "\xff\xfe<\x00p\x00>\x00\x1f\x04", "utf-16le", "П"},
 		{"UTF-16 big", "text/html; charset=utf-8", "\xfe\xff\x00<\x00p\x00>\x04\x1f\x00", "utf-16be", "П\ufffd"},
@@ -51,9 +51,9 @@ func TestCharset(t *testing.T) {
 	}
 }
 
-// TestCharsetOfWords replays Nutch's test of its HTML parser: five words, said
-// in every way that names a charset.
-func TestCharsetOfWords(t *testing.T) {
+// TestCharsetDeclarationsOfNutch replays Nutch's test of its HTML parser: five words, in a
+// document for each way to declare a charset.
+func TestCharsetDeclarationsOfNutch(t *testing.T) {
 	const words = "français, español, русский язык, čeština, ελληνικά"
 	doc := func(head string) string {
 		return "<html><head>" + head + "<title>" + words + "</title><meta name=keywords content='" + words + "'></head><body>" + words + "</body></html>"

@@ -1,7 +1,8 @@
 // Package htmlparse reads HTML: title, visible text, links, and what the page
 // tells robots. [Parser] is the stock implementation of
 // [github.com/recrawl/recrawl/parse.Parser] for HTML and XHTML, [Text] the one
-// for plain text, and [Mux] combines both.
+// for plain text, and [Mux], where to start, combines both. It fetches nothing, runs no script and
+// does not decide which links are followed.
 //
 // The parser walks the tokens of the page in place and builds no tree. So its time and
 // memory grow with the length of the page and with nothing else: no nesting is
