@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/recrawl/recrawl v0.0.0
+	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 	github.com/urfave/cli/v3 v3.14.0
 	go.yaml.in/yaml/v3 v3.0.6
@@ -47,5 +48,7 @@ require (
 )
 
 replace github.com/recrawl/recrawl => ../..
+
+replace github.com/recrawl/recrawl/schedule/simulate => ../../schedule/simulate
 
 replace github.com/recrawl/recrawl/stores/pebblestore => ../../stores/pebblestore

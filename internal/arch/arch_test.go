@@ -86,10 +86,7 @@ var repo = policy{
 
 		"nutch/nutchconf": {front, ". crawldb crawldb/dedup nutch/expression fetch generate hostdb hostdb/hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring signature update urlfilter"},
-		"crawldb/verify":    {root, "page crawldb hostdb linkdb segment"},
-		"schedule/simulate": {root, "crawldb hostdb protocol schedule segment update internal/textlines internal/unpack"},
-
-		"schedule/simulate/ordering": {root, "crawldb page protocol scoring/rank scoring segment update internal/textlines internal/unpack"},
+		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
 			"inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},

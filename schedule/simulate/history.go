@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/recrawl/recrawl/internal/textlines"
-	"github.com/recrawl/recrawl/internal/unpack"
+	"github.com/recrawl/recrawl/schedule/simulate/internal/input"
 )
 
 // ParseHistory reads a history: a page on each line, its URL and its events,
@@ -59,16 +58,11 @@ import (
 func ParseHistory(r io.Reader) ([]Page, error) {
 	var pages []Page
 	n := 1
-	text, err := unpack.NewReader(r)
-	fail := func(err error) error {
-		if text != nil && text.Err() != nil { // the line may be half of what it was
-			err = text.Err()
-		}
-		return fmt.Errorf("simulate: %s: %w", textlines.Place(r, n), err)
-	}
+	text, err := input.New(r)
 	if err != nil {
-		return nil, fail(err)
+		return nil, fmt.Errorf("simulate: %w", err)
 	}
+	fail := func(err error) error { return fmt.Errorf("simulate: %w", text.At(n, err)) }
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, longestLine)
 	seen := map[string]bool{}
@@ -128,10 +122,7 @@ func ParseHistory(r io.Reader) ([]Page, error) {
 		}
 	}
 	if len(pages) == 0 {
-		if f, ok := r.(interface{ Name() string }); ok {
-			return nil, fmt.Errorf("simulate: %s: the history has no pages", f.Name())
-		}
-		return nil, errors.New("simulate: the history has no pages")
+		return nil, fmt.Errorf("simulate: %w", text.Whole(errors.New("the history has no pages")))
 	}
 	bySignature(pages)
 	return BySignature(pages, "", "")

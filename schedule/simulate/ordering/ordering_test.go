@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 		"2\n1\n":                                 "lines for only 1 of 2 pages",
 		"2\n1\n2\n":                              "line 3: \"2\" is not the number of a page; there are 2",
 		"2\n1\n0\n0\n":                           "line 4: more than 2 pages",
-		"\x1f\x8bno":                             "line 0: ",
+		"\x1f\x8bno":                             "line 1: ",
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

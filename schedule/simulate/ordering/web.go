@@ -12,8 +12,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/internal/textlines"
-	"github.com/recrawl/recrawl/internal/unpack"
+	"github.com/recrawl/recrawl/schedule/simulate/internal/input"
 )
 
 // Web is a link graph: pages, and the links of each, in the order in which they were given.
@@ -50,16 +49,11 @@ func (w *Web) Out(page int) []uint32 { return w.to[w.first[page]:w.first[page+1]
 func Read(r io.Reader) (*Web, error) {
 	b := builder{number: map[string]uint32{}}
 	n := 0
-	text, err := unpack.NewReader(r)
-	fail := func(err error) (*Web, error) {
-		if text != nil && text.Err() != nil { // the line may be half of what it was
-			err = text.Err()
-		}
-		return nil, fmt.Errorf("ordering: %s: %w", textlines.Place(r, n), err)
-	}
+	text, err := input.New(r)
 	if err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("ordering: %w", err)
 	}
+	fail := func(err error) (*Web, error) { return nil, fmt.Errorf("ordering: %w", text.At(n, err)) }
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 64<<10), 1<<20)
 	lists := false // a line for each page
@@ -109,10 +103,7 @@ func Read(r io.Reader) (*Web, error) {
 		return fail(fmt.Errorf("lines for only %d of %d pages", b.listed, b.pages))
 	}
 	if len(b.links) == 0 {
-		if f, ok := r.(interface{ Name() string }); ok {
-			return nil, fmt.Errorf("ordering: %s: the graph has no links", f.Name())
-		}
-		return nil, errors.New("ordering: the graph has no links")
+		return nil, fmt.Errorf("ordering: %w", text.Whole(errors.New("the graph has no links")))
 	}
 	return b.web(), nil
 }
