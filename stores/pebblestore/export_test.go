@@ -13,8 +13,6 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
-// FormatVersion is that of what is written now.
-
 // Rows returns the contents of the tables of a store, byte by byte, except for what depends on
 // when it was written.
 func (d *DB) Rows() (string, error) {
