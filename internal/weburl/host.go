@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/recrawl/recrawl/internal/webhost"
 )
@@ -14,8 +15,8 @@ import (
 const maxHost = 1024
 
 // appendHost appends the host of a special URL as browsers read it: in lower
-// case, in ASCII, addresses in their canonical form. It returns false for an
-// invalid host.
+// case, in ASCII, addresses in their canonical form. Encoded labels ("xn--") of a name in
+// ASCII stay as they are, valid or not. It returns false for an invalid host.
 func appendHost(dst, host []byte) ([]byte, bool) {
 	start := len(dst)
 	simple := len(host) > 0
@@ -29,7 +30,7 @@ func appendHost(dst, host []byte) ([]byte, bool) {
 		}
 		dst = append(dst, c)
 	}
-	if !simple || bytes.Contains(dst[start:], []byte("xn--")) {
+	if !simple {
 		s, ok := complexHost(host)
 		if !ok {
 			return dst, false
@@ -57,8 +58,16 @@ func complexHost(host []byte) (string, bool) {
 	if len(host) > maxHost {
 		return "", false
 	}
-	name, ok := webhost.ASCII(webhost.Unescape(string(host)))
-	if !ok || name == "" {
+	name := webhost.Unescape(string(host))
+	if ascii := !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }); ascii {
+		name = strings.ToLower(name)
+	} else {
+		var ok bool
+		if name, ok = webhost.ASCII(name); !ok {
+			return "", false
+		}
+	}
+	if name == "" {
 		return "", false
 	}
 	for i := range len(name) {

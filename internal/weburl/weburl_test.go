@@ -171,7 +171,7 @@ func TestResolve(t *testing.T) {
 		{"http://h/a/b", "//[::FFFF:1.2.3.4]:80/", "http://[::ffff:102:304]/"},
 		{"http://h/a/b", "//BÜCHER.example", "http://xn--bcher-kva.example/"},
 		{"http://h/a/b", "//ẞ.example", "http://xn--zca.example/"},
-		{"http://h/a/b", "//example.com.xn--/", ""}, // not example.com
+		{"http://h/a/b", "//example.com.xn--/", "http://example.com.xn--/"}, // and not example.com
 		{"http://h/a/b", "//ü.xn--/", ""},
 		{"http://h/a/b", "//h:65536/", ""},
 		{"http://h/a/b", "//a b/", ""},
