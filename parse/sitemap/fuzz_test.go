@@ -157,6 +157,9 @@ func locs(body []byte) (urls []string, ok bool) {
 				urls = append(urls, loc)
 			}
 		case xml.CharData:
+			if entry >= 0 && len(open) == entry+1 && len(bytes.TrimSpace(tok)) > 0 {
+				return nil, false // a URL without its element
+			}
 			if entry >= 0 && len(open) == entry+2 && open[entry+1] == "loc" {
 				loc += string(tok)
 			}

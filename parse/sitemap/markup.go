@@ -29,6 +29,7 @@ const (
 	oldField  // one that counts if there is no better one
 	freqField
 	priorityField
+	bareField // the text of an entry without elements, which may be its URL
 )
 
 // markup reads XML. Its state is its position: before the root, between
@@ -133,6 +134,9 @@ func (m *markup) start() (Entry, bool) {
 		m.enter(name, prefix)
 		return e, ok
 	}
+	if m.field == bareField {
+		m.field = noField
+	}
 	f := m.fieldOf(prefix, local)
 	if f != noField && m.field != noField {
 		m.s.faults++
@@ -210,6 +214,9 @@ func (m *markup) enter(name, prefix uint32) {
 	m.e, m.rank, m.dated = Entry{Sitemap: string(m.s.local) == "sitemap"}, 0, noField
 	m.within, m.entry, m.prefix, m.open, m.field = true, name, prefix, nest{}, noField
 	switch m.format {
+	case URLSet, Index:
+		m.field = bareField
+		m.val.reset(6*m.max + maxField)
 	case Atom:
 		m.base = m.xmlBase(m.feed)
 	case RDF:
@@ -323,6 +330,12 @@ func (m *markup) leaveField() {
 	case locField, linkField:
 		if !bad {
 			m.found(4, v)
+		}
+		return
+	case bareField:
+		if !bad && absolute(v) {
+			m.s.faults++
+			m.found(1, v)
 		}
 		return
 	case guidField:

@@ -283,6 +283,8 @@ func TestFaults(t *testing.T) {
 		{"<url><loc>" + a + "<lastmod>2020-01-01</lastmod></url></urlset>", []string{a + " 2020-01-01T00:00:00Z+24h0m0s"}},
 		{"<url><loc>" + a + "</lco><priority>1</priority></url></urlset>", []string{a + " p1"}},
 		{"<url><image:image><image:loc>x</image:image><loc>" + a + "</loc></url></urlset>", []string{a}},
+		{"<url>\n" + a + "\n</url><url>text<loc>" + b + "</loc></url></urlset>", []string{a, b}},
+		{"<sitemap> " + a + "</sitemap><sitemap>words</sitemap></urlset>", []string{"> " + a}},
 		{"<url></b></i><loc>" + a + "</loc></url></urlset>", []string{a}},
 		{"<url><loc>" + a + " < b</loc></url></urlset>", []string{a + " < b"}},
 		{"<url><loc x='1>" + a + "</loc></url>\n<url y='2'><loc>" + b + "</loc></url></urlset>", []string{a, b}},
