@@ -4,10 +4,16 @@ package htmlparse
 type element uint8
 
 const (
-	inline   element = iota // text goes on
-	block                   // separates lines
-	cell                    // separates words
-	breakout                // inline, and ends foreign content
+	inline element = iota // text goes on
+	block                 // separates lines
+	cell                  // separates words
+
+	// A start tag of these ends foreign content: SVG or MathML (HTML, "the rules for
+	// parsing tokens in foreign content").
+	inlineBreakout
+	blockBreakout
+	paragraphElem // p, br: blocks whose end tag ends foreign content as well
+	fontElem      // inline; with an attribute color, face or size
 
 	anchorElem
 	areaElem
@@ -18,6 +24,7 @@ const (
 	htmlElem
 	iframeElem
 	imgElem
+	imageElem // read as img, but not in SVG
 	linkElem
 	mediaElem // audio, video, source, track
 	metaElem
@@ -73,8 +80,10 @@ func elementOf(name []byte) element {
 		return htmlElem
 	case "iframe":
 		return iframeElem
-	case "img", "image":
+	case "img":
 		return imgElem
+	case "image":
+		return imageElem
 	case "link":
 		return linkElem
 	case "audio", "video", "source", "track":
@@ -109,17 +118,21 @@ func elementOf(name []byte) element {
 		return descElem
 	case "td", "th", "option":
 		return cell
-	case "address", "article", "aside", "blockquote", "br", "button",
-		"caption", "center", "dd", "details", "dialog", "dir", "div", "dl",
-		"dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset",
-		"h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "hr",
-		"legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "p",
-		"pre", "search", "section", "select", "summary", "table",
-		"tbody", "tfoot", "thead", "tr", "ul":
+	case "p", "br":
+		return paragraphElem
+	case "blockquote", "center", "dd", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6",
+		"head", "hr", "li", "listing", "menu", "ol", "pre", "table", "ul":
+		return blockBreakout
+	case "address", "article", "aside", "button", "caption", "details", "dialog", "dir",
+		"fieldset", "figcaption", "figure", "footer", "form", "frameset", "header", "hgroup",
+		"legend", "main", "nav", "optgroup", "search", "section", "select", "summary",
+		"tbody", "tfoot", "thead", "tr":
 		return block
+	case "font":
+		return fontElem
 	case "b", "big", "code", "em", "i", "nobr", "ruby", "s", "small", "span",
 		"strike", "strong", "sub", "sup", "tt", "u", "var":
-		return breakout
+		return inlineBreakout
 	}
 	return inline
 }

@@ -42,18 +42,26 @@ func (s *scan) foreignTag(e element, closed bool) bool {
 		if !closed && s.skip == inline {
 			s.skip, s.depth = e, 1
 		}
-	case block, breakout, bodyElem, imgElem, metaElem, embedElem:
-		// HTML ends the island, as it does in a browser.
-		for s.foreign() {
-			s.islands = s.islands[:len(s.islands)-1]
-		}
-		s.skip, s.depth = inline, 0
-		s.cdata()
+	case inlineBreakout, blockBreakout, paragraphElem, bodyElem, imgElem, metaElem, embedElem:
+		s.breakOut()
 		return true
+	case fontElem:
+		if s.attrs().font {
+			s.breakOut()
+		}
 	case iframeElem, xmpElem, noscriptElem, noframesElem:
 		s.notRaw()
 	}
 	return false
+}
+
+// breakOut ends SVG and MathML where HTML begins, up to the innermost island of HTML.
+func (s *scan) breakOut() {
+	for s.foreign() {
+		s.islands = s.islands[:len(s.islands)-1]
+	}
+	s.skip, s.depth = inline, 0
+	s.cdata()
 }
 
 // foreignEnd reads an end tag where an island is open. It reports whether that
@@ -66,6 +74,11 @@ func (s *scan) foreignEnd(e element) bool {
 		s.leave('m')
 	case foreignObjectElem, annotationElem:
 		s.leave('h')
+	case paragraphElem:
+		if s.foreign() {
+			s.breakOut()
+		}
+		return false
 	default:
 		return false
 	}

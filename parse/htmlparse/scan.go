@@ -155,8 +155,8 @@ func (s *scan) startTag(e element, closed bool) {
 		return
 	}
 	switch e {
-	case inline, breakout:
-	case block, xmpElem:
+	case inline, inlineBreakout, fontElem:
+	case block, blockBreakout, paragraphElem, xmpElem:
 		s.brk(newline)
 	case cell:
 		s.brk(space)
@@ -181,7 +181,7 @@ func (s *scan) startTag(e element, closed bool) {
 		s.want = hidden
 		a := s.attrs()
 		s.link(a.src, a.title, false)
-	case imgElem:
+	case imgElem, imageElem:
 		a := s.attrs()
 		if s.collect {
 			s.alt.brk(space)
@@ -241,7 +241,7 @@ func (s *scan) endTag(e element) {
 		return
 	}
 	switch e {
-	case block, xmpElem, bodyElem, iframeElem:
+	case block, blockBreakout, paragraphElem, xmpElem, bodyElem, iframeElem:
 		s.brk(newline)
 	case cell:
 		s.brk(space)
@@ -258,6 +258,7 @@ type attrs struct {
 	content, pragma         []byte
 	lang, encoding          []byte
 	hasHref, linked, shadow bool // linked: href is that of XLink
+	font                    bool // has one of the attributes of font that end foreign content
 }
 
 func (s *scan) attrs() (a attrs) {
@@ -306,6 +307,8 @@ func (s *scan) attrs() (a attrs) {
 			s.first(&a.lang, at)
 		case "encoding":
 			s.first(&a.encoding, at)
+		case "color", "face", "size":
+			a.font = true
 		case "shadowrootmode":
 			a.shadow = true
 		}
