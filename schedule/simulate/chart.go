@@ -119,22 +119,22 @@ func spans(least, most float64) axis {
 	}
 	for _, d := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour, 14 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour, 365 * 24 * time.Hour, 3650 * 24 * time.Hour} {
 		if v := days(d); v >= a.from && v <= a.to {
-			a.marks = append(a.marks, mark{v, Short(d)})
+			a.marks = append(a.marks, mark{v, shortDuration(d)})
 		}
 	}
 	return a
 }
 
-// WriteCourseSVG draws the share of importance that was fresh, over time.
-func WriteCourseSVG(w io.Writer, outcomes []Outcome) error {
+// WriteTimelineSVG draws the share of importance that was fresh, over time.
+func WriteTimelineSVG(w io.Writer, outcomes []Outcome) error {
 	c := chart{title: "Freshness by importance", across: "days", up: "share of the importance that is fresh"}
 	least, most, end := 1.0, 0.0, 1.0
 	for i := range outcomes {
 		o := &outcomes[i]
 		s := series{name: fmt.Sprintf("%s (%.3f)", o.Policy, o.Weighted)}
-		for _, p := range o.Course {
+		for _, p := range o.Timeline {
 			least, most = min(least, p.Weighted), max(most, p.Weighted)
-			from := o.Course[0].From
+			from := o.Timeline[0].From
 			end = max(end, days(p.To.Sub(from)))
 			s.x = append(s.x, days(p.From.Add(p.To.Sub(p.From)/2).Sub(from)))
 			s.y = append(s.y, p.Weighted)

@@ -57,7 +57,7 @@ func Curve(ctx context.Context, pages Population, policies func(perDay float64) 
 			return nil, err
 		}
 		for i := range out {
-			out[i].Records, out[i].Pages, out[i].Course = nil, nil, nil // there may be many budgets
+			out[i].Records, out[i].Pages, out[i].Timeline = nil, nil, nil // there may be many budgets
 		}
 		curve = append(curve, Budget{perDay, out})
 	}
@@ -65,7 +65,7 @@ func Curve(ctx context.Context, pages Population, policies func(perDay float64) 
 }
 
 // WriteComparison prints a line for each outcome. If one of them has the name of [Optimum]
-// or of [Constant], fresh importance is also shown as a share of that of this one.
+// or of [constantInterval], fresh importance is also shown as a share of that of this one.
 func WriteComparison(w io.Writer, outcomes []Outcome) error {
 	b := bufio.NewWriter(w)
 	width := len("policy")
@@ -76,7 +76,7 @@ func WriteComparison(w io.Writer, outcomes []Outcome) error {
 		switch o.Policy {
 		case Optimum().Name:
 			best = o.Weighted
-		case Constant(1, 0).Name:
+		case constantInterval(1, 0).Name:
 			constant = o.Weighted
 		}
 	}

@@ -23,7 +23,7 @@ type Policy struct {
 	// Plan, if not nil, makes a new schedule from the last one, at the beginning and every
 	// PlanEvery. Zero means every day at first, as a recrawl.Crawler does, and later up to
 	// every five days, when a plan is much like the last one.
-	Plan      func(old schedule.FetchSchedule, known Known) (schedule.FetchSchedule, error)
+	Plan      func(old schedule.FetchSchedule, known PlanInput) (schedule.FetchSchedule, error)
 	PlanEvery time.Duration
 	// Allocation, if not nil, knows the true rates of change, and gives each page its own
 	// interval, which the page keeps until others appear or are gone forever; then all get
@@ -37,8 +37,8 @@ type Policy struct {
 	NutchCompat bool
 }
 
-// Known is what a crawl knows of itself.
-type Known struct {
+// PlanInput is what a crawl knows of itself.
+type PlanInput struct {
 	Now     time.Time
 	Records []crawldb.Datum // of the pages that have appeared so far; not to be changed
 	Visits  int64           // since the beginning
@@ -126,22 +126,22 @@ type Outcome struct {
 	Backlog float64
 	// First is Weighted for the time before Measure.
 	First float64
-	// Course is the development over time, Pages what happened to each page.
-	Course []Point
-	Pages  []Fate
+	// Timeline is the development over time, Pages what happened to each page.
+	Timeline []TimelinePoint
+	Pages    []PageOutcome
 	// Records are the records of the pages at the end.
 	Records []crawldb.Datum
 }
 
-// Point is a mean over a part of the time.
-type Point struct {
+// TimelinePoint is a mean over a part of the time.
+type TimelinePoint struct {
 	From, To            time.Time
 	Freshness, Weighted float64
 	Fetches             int
 }
 
-// Fate is what happened to one page in the measured time.
-type Fate struct {
+// PageOutcome is what happened to one page in the measured time.
+type PageOutcome struct {
 	PerDay, Weight float64
 	Visits         int
 	Freshness      float64
@@ -365,7 +365,7 @@ func (c *crawl) allocate(cycle int) {
 // plan takes the schedule from the policy.
 func (c *crawl) plan() error {
 	if c.p.Plan != nil {
-		s, err := c.p.Plan(c.s, Known{c.at, c.known(), c.visits, c.o.PerDay, c.told})
+		s, err := c.p.Plan(c.s, PlanInput{c.at, c.known(), c.visits, c.o.PerDay, c.signalsOf})
 		if err != nil {
 			return err
 		}
@@ -557,7 +557,7 @@ func (c *crawl) outcome() Outcome {
 				out.Longest = max(out.Longest, end.Sub(last))
 			}
 		}
-		f := Fate{PerDay: s.rateOf, Weight: s.Weight, Visits: s.counted}
+		f := PageOutcome{PerDay: s.rateOf, Weight: s.Weight, Visits: s.counted}
 		if s.counted > 0 {
 			f.Every = counted / time.Duration(s.counted)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -16,11 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/schedule/simulate"
 )
-
-var long = flag.Bool("long", false, "repeat the reference results with as many pages as they are of, in some minutes")
 
 func synthetic(t *testing.T, kind simulate.Rates, importance simulate.Importance, n int) simulate.Population {
 	t.Helper()
@@ -48,7 +46,7 @@ func TestCrawlAgreesWithFormulas(t *testing.T) {
 		for _, p := range pages {
 			weights, perDay = append(weights, p.Weight), append(perDay, p.PerDay)
 		}
-		for name, a := range map[string]simulate.Allocation{"even": simulate.Even, "LambdaCrawl": simulate.LambdaCrawl, "by age": simulate.AgeOptimal} {
+		for name, a := range map[string]simulate.Allocation{"even": simulate.EvenAllocation, "LambdaCrawl": simulate.LambdaCrawl, "by age": simulate.AgeOptimal} {
 			visits := a(weights, perDay, 100./10)
 			fresh, age := simulate.Expected(weights, perDay, visits)
 			// The budget is not to matter here, only the intervals are.
@@ -70,7 +68,7 @@ func TestAllocations(t *testing.T) {
 	}
 	best, _ := simulate.Expected(weights, perDay, simulate.Optimal(weights, perDay, 20))
 	_, least := simulate.Expected(weights, perDay, simulate.AgeOptimal(weights, perDay, 20))
-	for name, a := range map[string]simulate.Allocation{"even": simulate.Even, "optimal": simulate.Optimal, "by age": simulate.AgeOptimal, "Azar": simulate.Azar, "LambdaCrawl": simulate.LambdaCrawl, "proportional": simulate.Proportional} {
+	for name, a := range map[string]simulate.Allocation{"even": simulate.EvenAllocation, "optimal": simulate.Optimal, "by age": simulate.AgeOptimal, "Azar": simulate.Azar, "LambdaCrawl": simulate.LambdaCrawl, "proportional": simulate.Proportional} {
 		visits := a(weights, perDay, 20)
 		sum := 0.0
 		for _, f := range visits {
@@ -178,7 +176,7 @@ func TestASiteThatGrows(t *testing.T) {
 		perDay := float64(len(pages)) / every
 		learned := simulate.Learning("learned", schedule.Learned{})
 		plan, known, longest := learned.Plan, 0, 0.
-		learned.Plan = func(old schedule.FetchSchedule, k simulate.Known) (schedule.FetchSchedule, error) {
+		learned.Plan = func(old schedule.FetchSchedule, k simulate.PlanInput) (schedule.FetchSchedule, error) {
 			if len(k.Records) < known {
 				t.Errorf("1/%gd, %v: %d pages, %d before", every, k.Now, len(k.Records), known)
 			}
@@ -215,7 +213,7 @@ func TestASiteThatGrows(t *testing.T) {
 		if best.Weighted < c.Weighted || best.Weighted < l.Weighted {
 			t.Errorf("1/%gd: the optimum %.4f, learned %.4f, constant interval %.4f", every, best.Weighted, l.Weighted, c.Weighted)
 		}
-		days := out[0].Course[len(out[0].Course)-1].To.Sub(start).Hours()/24 - 360
+		days := out[0].Timeline[len(out[0].Timeline)-1].To.Sub(start).Hours()/24 - 360
 		for _, o := range out {
 			if used := float64(o.Fetches) / (days * perDay); used < 0.95 || used > 1.0001 {
 				t.Errorf("1/%gd: %s uses %.3f of the budget", every, o.Policy, used)
@@ -277,7 +275,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %d fetches", p.Name, a[i].Fetches)
 		}
 		sum := 0
-		for _, c := range a[i].Course {
+		for _, c := range a[i].Timeline {
 			sum += c.Fetches
 		}
 		for _, f := range a[i].Pages {
@@ -304,7 +302,7 @@ func TestCrawlRefuses(t *testing.T) {
 		"simulate: x: the population has no pages":                         {nil, nil, s, simulate.CrawlOptions{}},
 		"simulate: x: no schedule":                                         {nil, pages, simulate.Policy{Name: "x"}, simulate.CrawlOptions{}},
 		"simulate: x: a budget of NaN fetches a day":                       {nil, pages, s, simulate.CrawlOptions{PerDay: math.NaN()}},
-		"simulate: x: an allocation of an unbounded budget":                {nil, pages, simulate.Policy{Name: "x", Allocation: simulate.Even}, simulate.CrawlOptions{}},
+		"simulate: x: an allocation of an unbounded budget":                {nil, pages, simulate.Policy{Name: "x", Allocation: simulate.EvenAllocation}, simulate.CrawlOptions{}},
 		"simulate: x: nothing is left to measure after 48h0m0s of 24h0m0s": {nil, pages, s, simulate.CrawlOptions{Duration: day, Measure: 2 * day}},
 		"simulate: x: a duration of 24h0m0s in cycles of 48h0m0s":          {nil, pages, s, simulate.CrawlOptions{Duration: day, Cycle: 2 * day}},
 	} {
@@ -353,7 +351,7 @@ func TestCharts(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	for name, draw := range map[string]func(io.Writer) error{
-		"over time": func(w io.Writer) error { return simulate.WriteCourseSVG(w, outcomes) },
+		"over time": func(w io.Writer) error { return simulate.WriteTimelineSVG(w, outcomes) },
 		"rates":     func(w io.Writer) error { return simulate.WriteRatesSVG(w, outcomes) },
 		"curve":     func(w io.Writer) error { return simulate.WriteCurveSVG(w, len(pages), curve) },
 		"nothing":   func(w io.Writer) error { return simulate.WriteRatesSVG(w, nil) },
@@ -384,10 +382,10 @@ func TestCharts(t *testing.T) {
 }
 
 // The reference results. With few pages, those that a few pages decide are not asked for:
-// go test ./simulate -run TestReference -long repeats all.
+// the exhaustive form asks for all, with as many pages as are behind the published figures.
 func TestReference(t *testing.T) {
-	n := 60
-	if *long {
+	n := 30
+	if testlevel.Exhaustive {
 		n = simulate.ReferencePages
 	}
 	checks := 0
@@ -396,7 +394,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		checks++
-		if *long {
+		if testlevel.Exhaustive {
 			t.Log(c)
 		} else if c.Within == 0 {
 			c.Want *= 0.8
@@ -428,7 +426,7 @@ func TestReferenceHistories(t *testing.T) {
 			t.Fatal(err)
 		}
 		importances, budgets := []simulate.Importance{simulate.Zipf}, []float64{30}
-		if *long {
+		if testlevel.Exhaustive {
 			importances, budgets = simulate.Importances(), []float64{90, 30, 7}
 		}
 		for _, importance := range importances {
@@ -438,7 +436,7 @@ func TestReferenceHistories(t *testing.T) {
 			}
 			for _, every := range budgets {
 				o := simulate.CrawlOptions{PerDay: float64(len(pages)) / every, Cycle: day}
-				if !*long { // the last years
+				if !testlevel.Exhaustive { // the last years
 					last := all[0].Events[0].Time
 					for _, p := range all {
 						if e := p.Events[len(p.Events)-1].Time; e.After(last) {
@@ -493,14 +491,14 @@ func TestPagesThatChangeTooOften(t *testing.T) {
 func TestPicturesOfManyPolicies(t *testing.T) {
 	var outcomes []simulate.Outcome
 	for _, p := range simulate.Stock(10, 1) {
-		o := simulate.Outcome{Policy: p.Name, Pages: []simulate.Fate{{PerDay: 1, Visits: 1, Every: day}}}
+		o := simulate.Outcome{Policy: p.Name, Pages: []simulate.PageOutcome{{PerDay: 1, Visits: 1, Every: day}}}
 		for year := range 25 {
-			o.Course = append(o.Course, simulate.Point{From: start.AddDate(year, 0, 0), To: start.AddDate(year+1, 0, 0), Weighted: .5})
+			o.Timeline = append(o.Timeline, simulate.TimelinePoint{From: start.AddDate(year, 0, 0), To: start.AddDate(year+1, 0, 0), Weighted: .5})
 		}
 		outcomes = append(outcomes, o)
 	}
 	var b bytes.Buffer
-	if err := simulate.WriteCourseSVG(&b, outcomes); err != nil {
+	if err := simulate.WriteTimelineSVG(&b, outcomes); err != nil {
 		t.Fatal(err)
 	}
 	styles := map[string]bool{}

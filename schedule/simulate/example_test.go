@@ -23,7 +23,7 @@ func ExampleRun() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%s: %v\n", simulate.Short(first), r.Total)
+		fmt.Printf("%.0f days: %v\n", first.Hours()/24, r.Total)
 	}
 	r, err := simulate.Run(context.Background(), pages, schedule.Default{DefaultInterval: 30 * day}, simulate.Options{})
 	if err != nil {
@@ -33,8 +33,8 @@ func ExampleRun() {
 		fmt.Println(err)
 	}
 	// Output:
-	// 1d: 91 visits, 52 of them with news; 52 changes, 0 missed and 1 not yet seen; fresh 68.2% of the time, 12h 9m old on average
-	// 30d: 65 visits, 43 of them with news; 52 changes, 9 missed and 1 not yet seen; fresh 46.3% of the time, 2d 13h old on average
+	// 1 days: 91 visits, 52 of them with news; 52 changes, 0 missed and 1 not yet seen; fresh 68.2% of the time, 12h 9m old on average
+	// 30 days: 65 visits, 43 of them with news; 52 changes, 9 missed and 1 not yet seen; fresh 46.3% of the time, 2d 13h old on average
 	// http://example.org/
 	// visit  time                 state               interval  next                 missed  change seen
 	//     1  2026-01-01T00:00:00Z db_fetched               30d  2026-01-31T00:00:00Z      0

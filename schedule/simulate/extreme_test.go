@@ -46,7 +46,7 @@ func TestFetchTimesBeyondAllDurations(t *testing.T) {
 func TestPointsWithoutEnd(t *testing.T) {
 	pages := synthetic(t, simulate.Equal, simulate.Uniform, 10)
 	out := crawl(t, pages, simulate.Policy{Name: "p", Schedule: schedule.Default{}}, simulate.CrawlOptions{Duration: 10 * day, Points: math.MaxInt})
-	if n := len(out.Course); n != 40 {
+	if n := len(out.Timeline); n != 40 {
 		t.Errorf("%d points of 40 cycles", n)
 	}
 }
@@ -127,12 +127,12 @@ func TestMostPagesAreGone(t *testing.T) {
 
 // A signature that is another at every visit is found out where no two visits come within a week of
 // each other, too, and where some hosts have another.
-func TestRestlessBytes(t *testing.T) {
+func TestSignaturesThatAlwaysDiffer(t *testing.T) {
 	const pages = 1200
 	history := make([]simulate.Page, pages)
 	for i := range history {
 		p := simulate.Poisson(fmt.Sprintf("http://h%d.example/%d", i%60, i), start, 180*day, []time.Duration{40 * day, 200 * day}[i%2], uint64(i))
-		history[i] = simulate.Page{URL: p.URL, Events: p.Events, Seen: p.Events, EachVisit: i%60 >= 8, Until: start.Add(180 * day)}
+		history[i] = simulate.Page{URL: p.URL, Events: p.Events, Seen: p.Events, SignatureAlwaysDiffers: i%60 >= 8, Until: start.Add(180 * day)}
 	}
 	population, err := simulate.Histories(history, simulate.Uniform, 1)
 	if err != nil {

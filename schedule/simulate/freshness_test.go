@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/schedule/simulate"
 )
@@ -17,7 +18,7 @@ func learning(t *testing.T, pages simulate.Population, o simulate.CrawlOptions, 
 	var told []schedule.Outlook
 	p := simulate.Learning("learned", schedule.Learned{})
 	p.PlanEvery = every
-	p.Plan = func(old schedule.FetchSchedule, k simulate.Known) (schedule.FetchSchedule, error) {
+	p.Plan = func(old schedule.FetchSchedule, k simulate.PlanInput) (schedule.FetchSchedule, error) {
 		s := old.(schedule.Learned)
 		s.Budget = k.PerDay
 		sample, census := s.NewSample(k.Now), s.NewCensus(k.Now)
@@ -59,7 +60,7 @@ func history(t *testing.T, name string) simulate.Population {
 // the budget reaches, and of the budget that reaches more.
 func TestFreshnessIsTrue(t *testing.T) {
 	n := 200
-	if *long {
+	if testlevel.Exhaustive {
 		n = 10_000
 	}
 	half := simulate.CrawlOptions{Duration: 600 * day, Measure: 300 * day, Cycle: 3 * time.Hour, Points: 12}
@@ -90,7 +91,7 @@ func TestFreshnessIsTrue(t *testing.T) {
 			}
 			var said, truth [3]float64 // freshness, by importance, and age
 			parts := 0.0
-			for _, part := range out.Course[len(out.Course)/3:] {
+			for _, part := range out.Timeline[len(out.Timeline)/3:] {
 				var here [3]float64
 				plans := 0.0
 				for i := range told {

@@ -12,10 +12,10 @@ import (
 //
 // r is the rate of change times the interval: the number of changes between two visits.
 
-// Freshness returns the share of the time for which a copy is up to date, if it is fetched at an
+// freshnessOfCopy returns the share of the time for which a copy is up to date, if it is fetched at an
 // interval in days and the page changes perDay times a day (Cho and Garcia-Molina, Effective Page
 // Refresh Policies for Web Crawlers, TODS 2003). With an infinite interval it is zero.
-func Freshness(perDay, interval float64) float64 {
+func freshnessOfCopy(perDay, interval float64) float64 {
 	r := perDay * interval
 	switch {
 	case r < 1e-9:
@@ -26,8 +26,8 @@ func Freshness(perDay, interval float64) float64 {
 	return -math.Expm1(-r) / r
 }
 
-// Age returns for how many days such a copy has been out of date, as a mean over time.
-func Age(perDay, interval float64) float64 {
+// ageOfCopy returns for how many days such a copy has been out of date, as a mean over time.
+func ageOfCopy(perDay, interval float64) float64 {
 	r := perDay * interval
 	if r < 1e-3 { // the differences below would have no digits left
 		return interval * r * (1./6 - r/24)
@@ -73,9 +73,9 @@ func newton(r float64, f func(float64) (y, slope float64)) float64 {
 // a day.
 type Allocation func(weights, perDay []float64, budget float64) []float64
 
-// Optimal is the allocation that keeps most of the importance fresh: one more visit is worth
+// optimal is the allocation that keeps most of the importance fresh: one more visit is worth
 // the same for all pages that are fetched at all.
-func Optimal(weights, perDay []float64, budget float64) []float64 {
+func optimal(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		if mu*rate >= w {
 			return 0
@@ -84,8 +84,8 @@ func Optimal(weights, perDay []float64, budget float64) []float64 {
 	})
 }
 
-// AgeOptimal is the allocation that minimises age. It visits every page.
-func AgeOptimal(weights, perDay []float64, budget float64) []float64 {
+// ageOptimal is the allocation that minimises age. It visits every page.
+func ageOptimal(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		// The gain in age of one more visit is (r²/2 - h(r))/rate².
 		y := mu * rate * rate / w
@@ -93,31 +93,31 @@ func AgeOptimal(weights, perDay []float64, budget float64) []float64 {
 	})
 }
 
-// Azar is the optimum for visits at random moments (Azar, Horvitz, Lubetzky, Peres and
+// azar is the optimum for visits at random moments (azar, Horvitz, Lubetzky, Peres and
 // Shahaf, Tractable near-optimal policies for crawling, PNAS 2018).
-func Azar(weights, perDay []float64, budget float64) []float64 {
+func azar(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		return max(0, math.Sqrt(w*rate/mu)-rate)
 	})
 }
 
-// LambdaCrawl minimises the harmonic number of unseen changes (Kolobov et al., Staying up
+// lambdaCrawl minimises the harmonic number of unseen changes (Kolobov et al., Staying up
 // to Date with Online Content Changes Using Reinforcement Learning for Scheduling,
 // NeurIPS 2019). It, too, visits every page.
-func LambdaCrawl(weights, perDay []float64, budget float64) []float64 {
+func lambdaCrawl(weights, perDay []float64, budget float64) []float64 {
 	return level(weights, perDay, budget, func(mu, w, rate float64) float64 {
 		return (math.Sqrt(rate*rate+4*w*rate/mu) - rate) / 2
 	})
 }
 
-// Proportional fetches a page in proportion to how often it changes, which seems
+// proportional fetches a page in proportion to how often it changes, which seems
 // right but is not.
-func Proportional(_, perDay []float64, budget float64) []float64 {
+func proportional(_, perDay []float64, budget float64) []float64 {
 	return level(nil, perDay, budget, func(mu, _, rate float64) float64 { return rate / mu })
 }
 
-// Even fetches all pages equally often.
-func Even(_, perDay []float64, budget float64) []float64 {
+// evenAllocation fetches all pages equally often.
+func evenAllocation(_, perDay []float64, budget float64) []float64 {
 	f := make([]float64, len(perDay))
 	for i := range f {
 		f[i] = budget / float64(len(f))
@@ -168,9 +168,9 @@ func level(weights, perDay []float64, budget float64, visits func(mu, weight, ra
 	return f
 }
 
-// Expected returns the result of an allocation if the visits to a page come at equal intervals:
+// expectedFreshness returns the result of an allocation if the visits to a page come at equal intervals:
 // freshness, and age in days, by weight.
-func Expected(weights, perDay, visits []float64) (freshness, age float64) {
+func expectedFreshness(weights, perDay, visits []float64) (freshness, age float64) {
 	sum := 0.0
 	for i, w := range weights {
 		sum += w
@@ -178,8 +178,8 @@ func Expected(weights, perDay, visits []float64) (freshness, age float64) {
 			freshness += w
 			continue
 		}
-		freshness += w * Freshness(perDay[i], 1/visits[i])
-		age += w * Age(perDay[i], 1/visits[i])
+		freshness += w * freshnessOfCopy(perDay[i], 1/visits[i])
+		age += w * ageOfCopy(perDay[i], 1/visits[i])
 	}
 	return freshness / sum, age / sum
 }

@@ -90,7 +90,7 @@ func (w *signalWorth) at(y float64) (x, psi, fresh float64) {
 	return mix(w.x), mix(w.psi), mix(w.fresh)
 }
 
-// optimalSignals is [Optimal] for pages some of which have signs; worth is nil for the others.
+// optimalSignals is [optimal] for pages some of which have signs; worth is nil for the others.
 // It returns the number of days between two visits, a sign counting as beta, and what that
 // keeps fresh.
 func optimalSignals(weights, perDay []float64, worth []*signalWorth, budget float64) (intervals []float64, freshness float64) {
@@ -104,7 +104,7 @@ func optimalSignals(weights, perDay []float64, worth []*signalWorth, budget floa
 				return 0
 			}
 			intervals[i] = gainInverse(y) / rate
-			sum += w * Freshness(rate, intervals[i])
+			sum += w * freshnessOfCopy(rate, intervals[i])
 			return 1 / intervals[i]
 		}
 		x, psi, fresh := worth[i].at(y)

@@ -12,19 +12,19 @@ import (
 // as much of the importance fresh as the budget can. For a page with a history, the rate is the
 // mean while the page exists; a policy that follows its present changes may do better.
 func Optimum() Policy {
-	return Policy{Name: "optimum, rates known", Allocation: Optimal, Order: ByValue}
+	return Policy{Name: "optimum, rates known", Allocation: optimal, Order: ByValue}
 }
 
 // SignalOptimum is the optimum that also knows what signs of changes are worth. It cannot tell
 // meaningless signs ([Signals].PerDay) from others.
 func SignalOptimum() Policy {
-	return Policy{Name: "optimum, rates and signals known", Allocation: Optimal, Order: ByValue, Signals: true}
+	return Policy{Name: "optimum, rates and signals known", Allocation: optimal, Order: ByValue, Signals: true}
 }
 
 // Learning returns the policy of a schedule that plans, such as schedule.Learned, with plans for
 // the budget as a recrawl.Crawler makes them.
 func Learning(name string, s schedule.Planner) Policy {
-	return Policy{Name: name, Schedule: s, Plan: func(old schedule.FetchSchedule, k Known) (schedule.FetchSchedule, error) {
+	return Policy{Name: name, Schedule: s, Plan: func(old schedule.FetchSchedule, k PlanInput) (schedule.FetchSchedule, error) {
 		s, ok := old.(schedule.Planner)
 		if !ok {
 			return nil, fmt.Errorf("the schedule is a %T", old)
@@ -37,10 +37,10 @@ func Learning(name string, s schedule.Planner) Policy {
 	}}
 }
 
-// Constant returns the policy that visits all pages in turn, at the one interval at which those
+// constantInterval returns the policy that visits all pages in turn, at the one interval at which those
 // that have appeared and are not gone (pages of them at first) take a budget of perDay fetches.
 // Without a budget it is 30 days.
-func Constant(pages int, perDay float64) Policy {
+func constantInterval(pages int, perDay float64) Policy {
 	const day = 24 * time.Hour
 	p := Policy{Name: "constant interval", Order: OldestFirst}
 	at := func(interval time.Duration) alike {
@@ -48,7 +48,7 @@ func Constant(pages int, perDay float64) Policy {
 	}
 	if p.Schedule = at(30 * day); perDay > 0 {
 		p.Schedule = at(inDays(float64(pages) / perDay))
-		p.Plan = func(old schedule.FetchSchedule, k Known) (schedule.FetchSchedule, error) {
+		p.Plan = func(old schedule.FetchSchedule, k PlanInput) (schedule.FetchSchedule, error) {
 			there := 0
 			for i := range k.Records {
 				if k.Records[i].Status != crawldb.Gone {
@@ -81,7 +81,7 @@ func Stock(pages int, perDay float64) []Policy {
 	p := []Policy{
 		Learning("learned", schedule.Learned{}),
 		{Name: "default, 30 days", Schedule: schedule.Default{}, Order: OldestFirst},
-		Constant(pages, perDay),
+		constantInterval(pages, perDay),
 		{Name: "adaptive, by score", Schedule: schedule.Adaptive{}},
 		{Name: "adaptive, oldest first", Schedule: schedule.Adaptive{}, Order: OldestFirst},
 		{Name: "adaptive, no sync, oldest first", Schedule: schedule.Adaptive{SyncRate: -1}, Order: OldestFirst},
@@ -94,9 +94,9 @@ func Stock(pages int, perDay float64) []Policy {
 	}
 	if perDay > 0 {
 		p = append(p,
-			Policy{Name: "proportional, rates known", Allocation: Proportional, Order: OldestFirst},
-			Policy{Name: "Azar, rates known", Allocation: Azar, Order: OldestFirst},
-			Policy{Name: "LambdaCrawl, rates known", Allocation: LambdaCrawl, Order: OldestFirst},
+			Policy{Name: "proportional, rates known", Allocation: proportional, Order: OldestFirst},
+			Policy{Name: "Azar, rates known", Allocation: azar, Order: OldestFirst},
+			Policy{Name: "LambdaCrawl, rates known", Allocation: lambdaCrawl, Order: OldestFirst},
 			Optimum())
 	}
 	return p

@@ -23,9 +23,9 @@ type Subject struct {
 	// never does.
 	PerDay float64
 	// Events are the history of the page, as those of a [Page], as are Seen, EachVisit and Until.
-	Events, Seen []Event
-	EachVisit    bool
-	Until        time.Time
+	Events, Seen           []Event
+	SignatureAlwaysDiffers bool
+	Until                  time.Time
 }
 
 // rate returns how often a day the page changes. For a history it is the mean over the whole
@@ -230,7 +230,7 @@ func Histories(pages []Page, importance Importance, seed uint64) (Population, er
 	perDay := make([]float64, len(pages))
 	said, sum := 0, 0.0
 	for i := range pages {
-		p[i] = Subject{URL: pages[i].URL, ContentType: pages[i].ContentType, Weight: pages[i].Weight, Events: pages[i].Events, Seen: pages[i].Seen, EachVisit: pages[i].EachVisit, Until: pages[i].Until}
+		p[i] = Subject{URL: pages[i].URL, ContentType: pages[i].ContentType, Weight: pages[i].Weight, Events: pages[i].Events, Seen: pages[i].Seen, SignatureAlwaysDiffers: pages[i].SignatureAlwaysDiffers, Until: pages[i].Until}
 		perDay[i] = float64(len(pages[i].Events))
 		if p[i].Weight > 0 {
 			said++

@@ -14,7 +14,7 @@ import (
 // WriteTable prints the visits to one page, one per line, and their totals. If
 // there are more than most (zero means no limit), the middle ones are
 // left out.
-func (c *Course) WriteTable(w io.Writer, most int) error {
+func (c *PageResult) WriteTable(w io.Writer, most int) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\n%5s  %-20s %-15s %12s  %-20s %6s %12s\n", c.Page.URL, "visit", "time", "state", "interval", "next", "missed", "change seen")
 	skip, to := len(c.Visits), len(c.Visits)
@@ -31,9 +31,9 @@ func (c *Course) WriteTable(w io.Writer, most int) error {
 		}
 		late := ""
 		if v.Events > 0 {
-			late = Short(v.Late) + " old"
+			late = shortDuration(v.Late) + " old"
 		}
-		line := fmt.Sprintf("%5d  %-20s %-15s %12s  %-20s %6d %12s", i+1, stamp(v.Time), v.Status, Short(v.Interval), stamp(v.Next), max(0, v.Events-1), late)
+		line := fmt.Sprintf("%5d  %-20s %-15s %12s  %-20s %6d %12s", i+1, stamp(v.Time), v.Status, shortDuration(v.Interval), stamp(v.Next), max(0, v.Events-1), late)
 		fmt.Fprintln(b, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintln(b, c.Total)
@@ -56,7 +56,7 @@ func (r *Result) WriteTable(w io.Writer, most int) error {
 			last = c.Visits[n-1].Interval
 		}
 		t := c.Total
-		fmt.Fprintf(b, "%7d %7d %7d %7d %8.1f%% %10s %10s  %s\n", t.Visits, t.News, t.Changes, t.Missed, 100*t.Freshness, Short(t.Age), Short(last), c.Page.URL)
+		fmt.Fprintf(b, "%7d %7d %7d %7d %8.1f%% %10s %10s  %s\n", t.Visits, t.News, t.Changes, t.Missed, 100*t.Freshness, shortDuration(t.Age), shortDuration(last), c.Page.URL)
 	}
 	fmt.Fprintf(b, "%d pages, %s to %s: %v\n", len(r.Pages), stamp(r.Start), stamp(r.End), r.Total)
 	return b.Flush()
@@ -65,15 +65,15 @@ func (r *Result) WriteTable(w io.Writer, most int) error {
 // String is one line.
 func (t Totals) String() string {
 	return fmt.Sprintf("%d visits, %d of them with news; %d changes, %d missed and %d not yet seen; fresh %.1f%% of the time, %s old on average",
-		t.Visits, t.News, t.Changes, t.Missed, t.Pending, 100*t.Freshness, Short(t.Age))
+		t.Visits, t.News, t.Changes, t.Missed, t.Pending, 100*t.Freshness, shortDuration(t.Age))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// Short formats a duration in its two greatest units: "12d 6h", "3m 20s", "0s".
-func Short(d time.Duration) string {
+// shortDuration formats a duration in its two greatest units: "12d 6h", "3m 20s", "0s".
+func shortDuration(d time.Duration) string {
 	if d < 0 {
-		return "-" + Short(-max(d, -math.MaxInt64))
+		return "-" + shortDuration(-max(d, -math.MaxInt64))
 	}
 	s := int64(d.Round(time.Second) / time.Second)
 	units := []struct {
@@ -101,7 +101,7 @@ type column struct {
 	log                   float64 // sum of the logarithms of the intervals, in seconds
 }
 
-func (r *Result) columns(pages []Course, n int) []column {
+func (r *Result) columns(pages []PageResult, n int) []column {
 	cols := make([]column, n)
 	at := func(t time.Time) *column {
 		i := int(float64(n) * t.Sub(r.Start).Seconds() / r.End.Sub(r.Start).Seconds())
@@ -182,7 +182,7 @@ func (r *Result) WritePlot(w io.Writer, width int) error {
 		label := ""
 		if y%3 == 2 || y == 0 {
 			s := math.Exp(most - (most-least)*float64(y)/(height-1))
-			label = Short(time.Duration(math.Round(s)) * time.Second)
+			label = shortDuration(time.Duration(math.Round(s)) * time.Second)
 		}
 		fmt.Fprintf(b, "%*s |%s\n", left-1, label, strings.TrimRight(string(grid[y]), " "))
 	}
@@ -240,7 +240,7 @@ func (r *Result) WriteSVG(w io.Writer) error {
 	for _, s := range []float64{1, 60, 3600, 86400, 7 * 86400, 30 * 86400, 90 * 86400, 365 * 86400} {
 		if l := math.Log(s); l >= least-1e-9 && l <= most+1e-9 {
 			at := y(time.Duration(s) * time.Second)
-			fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left, at, width-20, left-6, at+4, Short(time.Duration(s)*time.Second))
+			fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left, at, width-20, left-6, at+4, shortDuration(time.Duration(s)*time.Second))
 		}
 	}
 	for i := range r.Pages {
@@ -297,7 +297,7 @@ func escape(s string) string {
 
 // Only returns the result for one page; false if there is none.
 func (r *Result) Only(url string) (*Result, bool) {
-	i := slices.IndexFunc(r.Pages, func(c Course) bool { return c.Page.URL == url })
+	i := slices.IndexFunc(r.Pages, func(c PageResult) bool { return c.Page.URL == url })
 	if i < 0 {
 		return nil, false
 	}

@@ -101,10 +101,10 @@ func (r *reference) analytic() error {
 		a              Allocation
 		freshness, age float64
 	}{
-		{"all alike", Even, .573, 5.61}, {"as often as they change", Proportional, .129, 406},
-		{"optimum", Optimal, .616, 0}, {"optimum by age", AgeOptimal, 0, 4.30},
+		{"all alike", evenAllocation, .573, 5.61}, {"as often as they change", proportional, .129, 406},
+		{"optimum", optimal, .616, 0}, {"optimum by age", ageOptimal, 0, 4.30},
 	} {
-		f, age := Expected(weights, perDay, c.a(weights, perDay, n/30.))
+		f, age := expectedFreshness(weights, perDay, c.a(weights, perDay, n/30.))
 		if c.freshness > 0 {
 			r.add(f, c.freshness, .001, "Cho and Garcia-Molina, cho5, 1/30d, %s: freshness", c.name)
 		}
@@ -129,7 +129,7 @@ func (r *reference) crawl(kind Rates, importance Importance, every float64, o Cr
 			perDay[i] *= o.ShiftBy
 		}
 	}
-	best, _ = Expected(weights, perDay, Optimal(weights, perDay, o.PerDay))
+	best, _ = expectedFreshness(weights, perDay, optimal(weights, perDay, o.PerDay))
 	out, err = Compare(r.ctx, pages, policies, o)
 	return best, out, err
 }

@@ -311,8 +311,8 @@ func (c *crawl) counted(cycle int) {
 	c.signs.ended = c.signs.ended[:0]
 }
 
-// told returns what is known of the signs of a host.
-func (c *crawl) told(host string) (schedule.Signals, bool) {
+// signalsOf returns what is known of the signs of a host.
+func (c *crawl) signalsOf(host string) (schedule.Signals, bool) {
 	if c.signs == nil {
 		return schedule.Signals{}, false
 	}

@@ -27,7 +27,7 @@ func TestSignalsAreLearned(t *testing.T) {
 		p, q, n := 0., 0., 0.
 		l := simulate.Learning("learned", schedule.Learned{})
 		plan := l.Plan
-		l.Plan = func(old schedule.FetchSchedule, k simulate.Known) (schedule.FetchSchedule, error) {
+		l.Plan = func(old schedule.FetchSchedule, k simulate.PlanInput) (schedule.FetchSchedule, error) {
 			if g, ok := k.Signals("h1.example"); ok && k.Now.Sub(start) > 360*day {
 				p, q, n = p+g.Precision, q+g.Recall, n+1
 			}

@@ -1,7 +1,7 @@
-// Package simulate tries a schedule on the history of a page before it is let
-// loose on the web: how often would it have come, what would it have missed, and
-// how old would the copy have been? It runs the code of a crawl, update.Next and
-// the schedule, in simulated time; a year takes a millisecond.
+// Package simulate tries a schedule on the histories of pages before a crawl uses it: it counts the
+// visits and the missed changes, and measures how old the copies were. It runs the code of a crawl,
+// update.Next and the schedule, in simulated time, where a year takes a millisecond; it makes no
+// requests. Start with [Run] for single pages and with [Compare] for a population within a budget.
 //
 // A history is what happened to a page and when: see [ParseHistory] for a file
 // of them, and [Every], [Poisson] and [Never] for made-up pages.
@@ -36,10 +36,10 @@ type Page struct {
 	// [BySignature].
 	Seen       []Event
 	Signatures map[string][]Event
-	// Restless lists the signatures that differ at every visit; EachVisit says that the
+	// AlwaysDiffer lists the signatures that differ at every visit; SignatureAlwaysDiffers says that the
 	// crawl's signature does.
-	Restless  []string
-	EachVisit bool
+	AlwaysDiffer           []string
+	SignatureAlwaysDiffers bool
 	// Until is the end of the history, if that is after its events.
 	Until time.Time
 }
@@ -104,14 +104,14 @@ type Options struct {
 // Result is the result of Run.
 type Result struct {
 	Start, End time.Time
-	Pages      []Course
+	Pages      []PageResult
 	// Total adds up the pages; its Freshness and Age are means over those that were
 	// visited.
 	Total Totals
 }
 
-// Course is what happened to one page.
-type Course struct {
+// PageResult is what happened to one page.
+type PageResult struct {
 	Page   Page
 	Visits []Visit
 	Total  Totals
@@ -224,8 +224,8 @@ const longest = math.MaxInt64 / 2
 
 const segmentName = "simulated-000"
 
-func (o Options) run(ctx context.Context, p Page, s schedule.FetchSchedule, at time.Time) (Course, error) {
-	c := Course{Page: p}
+func (o Options) run(ctx context.Context, p Page, s schedule.FetchSchedule, at time.Time) (PageResult, error) {
+	c := PageResult{Page: p}
 	end := o.Start.Add(o.Duration)
 	o.Update.Now = func() time.Time { return at }
 	d := s.Init(crawldb.Datum{URL: p.URL, Status: crawldb.Unfetched}, at)
@@ -261,12 +261,12 @@ func (o Options) next(s schedule.FetchSchedule, d *crawldb.Datum, at time.Time) 
 // visit returns the answer of the server.
 func (o Options) visit(p *Page, listed *crawldb.Datum, at time.Time, events int, there bool) (*segment.Visit, *segment.Parse) {
 	f := found{there: there}
-	f.sees(p.Events, p.Seen, p.EachVisit, events, at)
+	f.sees(p.Events, p.Seen, p.SignatureAlwaysDiffers, events, at)
 	return f.answer(p.URL, p.ContentType, at, listed, o.LastModified, o.Conditional)
 }
 
 // add records a visit.
-func (c *Course) add(d *crawldb.Datum, at time.Time, events int) {
+func (c *PageResult) add(d *crawldb.Datum, at time.Time, events int) {
 	v := Visit{Time: at, Status: d.Status, Interval: d.Interval, Next: d.FetchTime}
 	if n := len(c.Visits); n == 0 {
 		v.Changed = true
@@ -281,7 +281,7 @@ func (c *Course) add(d *crawldb.Datum, at time.Time, events int) {
 }
 
 // measure adds up the visits.
-func (c *Course) measure(end time.Time) {
+func (c *PageResult) measure(end time.Time) {
 	t := &c.Total
 	t.Visits = len(c.Visits)
 	var stale, age float64 // seconds, and their squares over two

@@ -220,7 +220,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestWritersTellOfErrors(t *testing.T) {
+func TestWritersReturnErrors(t *testing.T) {
 	r := simulated(t, sample(t), schedule.Adaptive{}, simulate.Options{})
 	for name, err := range map[string]error{
 		"WriteTable": r.WriteTable(full{}, 0), "a page's WriteTable": r.Pages[0].WriteTable(full{}, 0), "WritePlot": r.WritePlot(full{}, 0), "WriteSVG": r.WriteSVG(full{}),
@@ -262,7 +262,7 @@ func (s cancels) Fetched(d crawldb.Datum, v schedule.Visit) crawldb.Datum {
 	return s.Default.Fetched(d, v)
 }
 
-func TestOnly(t *testing.T) {
+func TestOnlyOnePage(t *testing.T) {
 	r := simulated(t, sample(t), schedule.Adaptive{}, simulate.Options{})
 	want := r.Pages[2]
 	if one, ok := r.Only(want.Page.URL); !ok || len(one.Pages) != 1 || one.Total != want.Total {
@@ -273,12 +273,12 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-func TestShort(t *testing.T) {
+func TestShortDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Second / 2: "1s", 59 * time.Second: "59s", time.Hour: "1h", 90 * time.Minute: "1h 30m", day + time.Second: "1d",
 		400*day + 5*time.Hour: "400d 5h", -time.Minute: "-1m", math.MinInt64: "-106751d 23h",
 	} {
-		if got := simulate.Short(d); got != want {
+		if got := simulate.ShortDuration(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
@@ -330,7 +330,7 @@ func TestCrawlOfOneMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := out.Course[len(out.Course)-1].To.Sub(out.Course[0].From); d != 1080*24*time.Hour {
+	if d := out.Timeline[len(out.Timeline)-1].To.Sub(out.Timeline[0].From); d != 1080*24*time.Hour {
 		t.Errorf("it was crawled for %v", d)
 	}
 }

@@ -121,7 +121,7 @@ func (s *subject) look(at time.Time, now float64) found {
 		f.sum, f.modified = s.content, s.modified
 	} else {
 		s.seen, f.there = s.state(at)
-		f.sees(s.Events, s.Seen, s.EachVisit, s.seen, at)
+		f.sees(s.Events, s.Seen, s.SignatureAlwaysDiffers, s.seen, at)
 		s.staleSince = math.Inf(1)
 		if s.seen < len(s.Events) {
 			s.staleSince = days(s.Events[s.seen].Time.Sub(s.o.Start))
@@ -417,7 +417,7 @@ func (m *meter) fill(out *Outcome, start time.Time) {
 		if m.edges[i+1]-m.edges[i] < 1e-6*m.edges[len(m.edges)-1] {
 			continue // the same moment, computed in two ways
 		}
-		out.Course = append(out.Course, Point{From: start.Add(inDays(m.edges[i])), To: start.Add(inDays(m.edges[i+1])), Fetches: m.visits[i],
+		out.Timeline = append(out.Timeline, TimelinePoint{From: start.Add(inDays(m.edges[i])), To: start.Add(inDays(m.edges[i+1])), Fetches: m.visits[i],
 			Freshness: share(b.fresh, b.time), Weighted: share(b.weighted, b.weightedTime)})
 	}
 	out.Freshness, out.Weighted = share(all.fresh, all.time), share(all.weighted, all.weightedTime)

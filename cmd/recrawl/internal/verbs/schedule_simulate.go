@@ -128,7 +128,7 @@ func (a *app) runSimulate(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	sights := simulate.Sights(history)
+	sights := simulate.StatsOfSignatures(history)
 	others, err := bySignatures(ctx, c, history, sights, policies, o)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (a *app) runSimulate(ctx context.Context, c *cli.Command) error {
 	outcomes = append(outcomes, others...)
 	if name := c.String("svg"); name != "" {
 		err := errors.Join(
-			picture(name+"-time.svg", func(w io.Writer) error { return simulate.WriteCourseSVG(w, outcomes) }),
+			picture(name+"-time.svg", func(w io.Writer) error { return simulate.WriteTimelineSVG(w, outcomes) }),
 			picture(name+"-rates.svg", func(w io.Writer) error { return simulate.WriteRatesSVG(w, outcomes) }))
 		if err != nil {
 			return err
@@ -145,14 +145,14 @@ func (a *app) runSimulate(ctx context.Context, c *cli.Command) error {
 	if c.Bool("json") {
 		return a.printOutcomesJSON(outcomes, o.PerDay)
 	}
-	fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n%s\n\n", len(pages), o.PerDay, scopeOf(history, c.String("importance"), o, outcomes[0].Course))
+	fmt.Fprintf(a.out, "%d pages, %.4g fetches a day\n%s\n\n", len(pages), o.PerDay, scopeOf(history, c.String("importance"), o, outcomes[0].Timeline))
 	return a.printComparison(outcomes, sights, len(pages))
 }
 
 // printComparison prints the outcomes, and what signatures see of a history, if it says that.
-func (a *app) printComparison(outcomes []simulate.Outcome, sights []simulate.Sight, pages int) error {
+func (a *app) printComparison(outcomes []simulate.Outcome, sights []simulate.SignatureStats, pages int) error {
 	if len(sights) > 0 {
-		if err := simulate.WriteSights(a.out, pages, sights); err != nil {
+		if err := simulate.WriteSignatureStats(a.out, pages, sights); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.out)
@@ -161,8 +161,8 @@ func (a *app) printComparison(outcomes []simulate.Outcome, sights []simulate.Sig
 		return err
 	}
 	for _, s := range sights {
-		if s.Restless > 0 {
-			fmt.Fprintf(a.out, "\n%s differs at every visit of %d of %d pages, even if they have not changed: choose a signature that does not.\n", s.Signature, s.Restless, pages)
+		if s.AlwaysDiffers > 0 {
+			fmt.Fprintf(a.out, "\n%s differs at every visit of %d of %d pages, even if they have not changed: choose a signature that does not.\n", s.Signature, s.AlwaysDiffers, pages)
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (a *app) printOutcomesJSON(outcomes []simulate.Outcome, perDay float64) err
 
 // scopeOf says which time the figures are for, and what importance they weigh pages by: if a
 // history has none it is drawn, and says nothing of these pages.
-func scopeOf(history []simulate.Page, importance string, o simulate.CrawlOptions, course []simulate.Point) string {
+func scopeOf(history []simulate.Page, importance string, o simulate.CrawlOptions, course []simulate.TimelinePoint) string {
 	from, to := course[0].From, course[len(course)-1].To
 	measure := o.Measure
 	if measure == 0 {
@@ -198,12 +198,12 @@ func scopeOf(history []simulate.Page, importance string, o simulate.CrawlOptions
 
 // bySignatures returns what the learned schedule would achieve on a history with each of the
 // signatures that the crawl does not compare. It is empty if the learned schedule is left out.
-func bySignatures(ctx context.Context, c *cli.Command, history []simulate.Page, sights []simulate.Sight, policies []simulate.Policy, o simulate.CrawlOptions) ([]simulate.Outcome, error) {
+func bySignatures(ctx context.Context, c *cli.Command, history []simulate.Page, sights []simulate.SignatureStats, policies []simulate.Policy, o simulate.CrawlOptions) ([]simulate.Outcome, error) {
 	i := slices.IndexFunc(policies, func(p simulate.Policy) bool { return p.Name == "learned" })
 	if i < 0 || len(sights) < 2 {
 		return nil, nil
 	}
-	compared, truth, err := simulate.Compared(history, c.String("signature"), c.String("truth"))
+	compared, truth, err := simulate.SignatureAndTruth(history, c.String("signature"), c.String("truth"))
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +231,8 @@ func bySignatures(ctx context.Context, c *cli.Command, history []simulate.Page, 
 }
 
 func outcomeJSON(o *simulate.Outcome, perDay float64) map[string]any {
-	course := make([]map[string]any, len(o.Course))
-	for i, p := range o.Course {
+	course := make([]map[string]any, len(o.Timeline))
+	for i, p := range o.Timeline {
 		course[i] = map[string]any{"from": p.From, "to": p.To, "freshness": p.Freshness, "weighted": p.Weighted, "fetches": p.Fetches}
 	}
 	return map[string]any{"policy": o.Policy, "budget": perDay, "weighted": o.Weighted, "freshness": o.Freshness, "first": o.First,

@@ -29,7 +29,7 @@ const (
 // sees, or TextMD5. A history that lacks the signature is an error, unless it has none at all:
 // then all signatures see its events.
 func BySignature(pages []Page, signature, truth string) ([]Page, error) {
-	sees, matters, err := Compared(pages, signature, truth)
+	sees, matters, err := SignatureAndTruth(pages, signature, truth)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func BySignature(pages []Page, signature, truth string) ([]Page, error) {
 	for i := range out {
 		p := &out[i]
 		p.Events, p.Seen = p.events(matters), p.events(sees)
-		p.EachVisit = slices.Contains(p.Restless, sees) && !slices.Contains(p.Restless, matters)
+		p.SignatureAlwaysDiffers = slices.Contains(p.AlwaysDiffer, sees) && !slices.Contains(p.AlwaysDiffer, matters)
 	}
 	return out, nil
 }
 
-// Compared returns the names of the signatures that [BySignature] uses if asked for these; empty
+// SignatureAndTruth returns the names of the signatures that [BySignature] uses if asked for these; empty
 // ones if the history has none.
-func Compared(pages []Page, signature, truth string) (sees, matters string, err error) {
+func SignatureAndTruth(pages []Page, signature, truth string) (sees, matters string, err error) {
 	names := signatures(pages)
 	if len(names) == 0 {
 		if signature != "" || truth != "" {
@@ -407,24 +407,24 @@ func (o *observations) pages(fail func(line int, err error) error) ([]Page, erro
 		}
 		pages = append(pages, p)
 	}
-	o.restless(pages)
+	o.markAlwaysDiffering(pages)
 	return pages, nil
 }
 
 // A signature that is different nearly every time somebody looks sees the time, or tokens, and not
-// the page. restlessShare says what nearly means, restlessPage how often one page must have been
-// looked at to say so, and restlessHost how often all pages of a host.
+// the page. alwaysDiffersShare says what nearly means, alwaysDiffersPage how often one page must have been
+// looked at to say so, and alwaysDiffersHost how often all pages of a host.
 const (
-	restlessShare = 0.95
-	restlessPage  = 10
-	restlessHost  = 100
+	alwaysDiffersShare = 0.95
+	alwaysDiffersPage  = 10
+	alwaysDiffersHost  = 100
 )
 
 // looks counts how often a signature was looked at again, and how often it was different.
 type looks struct{ again, others int }
 
-func (l looks) restless(least int) bool {
-	return l.others >= least && float64(l.others) >= restlessShare*float64(l.again)
+func (l looks) alwaysDiffers(least int) bool {
+	return l.others >= least && float64(l.others) >= alwaysDiffersShare*float64(l.again)
 }
 
 // looks returns the counts for each signature of a page.
@@ -449,8 +449,8 @@ func (o *observations) looks(all []observation) []looks {
 	return of
 }
 
-// restless finds the signatures that differ at every look, on pages where another does not.
-func (o *observations) restless(pages []Page) {
+// markAlwaysDiffering finds the signatures that differ at every look, on pages where another does not.
+func (o *observations) markAlwaysDiffering(pages []Page) {
 	type column struct {
 		host string
 		k    int
@@ -466,14 +466,14 @@ func (o *observations) restless(pages []Page) {
 		}
 	}
 	for i := range pages {
-		calm := func(l looks) bool { return l.again > 0 && !l.restless(1) }
+		calm := func(l looks) bool { return l.again > 0 && !l.alwaysDiffers(1) }
 		if !slices.ContainsFunc(all[i], calm) {
 			continue
 		}
 		for k, l := range all[i] {
 			host := hosts[column{crawldb.Host(pages[i].URL), k}]
-			if l.restless(restlessPage) || l.restless(1) && host.restless(restlessHost) {
-				pages[i].Restless = append(pages[i].Restless, o.columns[o.sums[k]])
+			if l.alwaysDiffers(alwaysDiffersPage) || l.alwaysDiffers(1) && host.alwaysDiffers(alwaysDiffersHost) {
+				pages[i].AlwaysDiffer = append(pages[i].AlwaysDiffer, o.columns[o.sums[k]])
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func TestObservationsBeginTogether(t *testing.T) {
 }
 
 // Bytes that were others each time that somebody looked are others whenever a crawler does.
-func TestObservationsOfRestlessBytes(t *testing.T) {
+func TestBytesThatAlwaysDiffer(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("url\ttime\tmd5\ttextmd5\n")
 	for at := range 30 {
@@ -141,7 +141,7 @@ func TestObservationsOfRestlessBytes(t *testing.T) {
 
 // Where pages were looked at few times, all pages of a host tell that their bytes are others at
 // every visit; those of a page that changes now and then are no less another then.
-func TestObservationsOfRestlessHosts(t *testing.T) {
+func TestHostsWhoseBytesAlwaysDiffer(t *testing.T) {
 	for looks, want := range map[int]int{4: 0, 8: 19} { // 60 and 140 looks at the noisy host
 		var text strings.Builder
 		text.WriteString("url\ttime\tmd5\ttextmd5\n")
@@ -163,23 +163,23 @@ func TestObservationsOfRestlessHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		restless := 0
+		differing := 0
 		for _, p := range pages {
-			if len(p.Restless) > 0 {
-				restless++
-				if p.Restless[0] != simulate.MD5 || !strings.Contains(p.URL, "noisy") {
-					t.Errorf("%s: %q", p.URL, p.Restless)
+			if len(p.AlwaysDiffer) > 0 {
+				differing++
+				if p.AlwaysDiffer[0] != simulate.MD5 || !strings.Contains(p.URL, "noisy") {
+					t.Errorf("%s: %q", p.URL, p.AlwaysDiffer)
 				}
 			}
 		}
-		if restless != want {
-			t.Errorf("%d looks: the bytes of %d pages are restless, want %d", looks, restless, want)
+		if differing != want {
+			t.Errorf("%d looks: the bytes of %d pages always differ, want %d", looks, differing, want)
 		}
-		sights := []simulate.Sight{
-			{Signature: simulate.MD5, Changes: 22*(looks-1) + 18*((looks-1)/4), Changed: 22 + 18*min((looks-1)/4, 1), Restless: want},
-			{Signature: simulate.TextMD5, Changes: looks - 1, Changed: 1},
+		sights := []simulate.SignatureStats{
+			{Signature: simulate.MD5, Changes: 22*(looks-1) + 18*((looks-1)/4), ChangedPages: 22 + 18*min((looks-1)/4, 1), AlwaysDiffers: want},
+			{Signature: simulate.TextMD5, Changes: looks - 1, ChangedPages: 1},
 		}
-		if got := simulate.Sights(pages); !reflect.DeepEqual(got, sights) {
+		if got := simulate.StatsOfSignatures(pages); !reflect.DeepEqual(got, sights) {
 			t.Errorf("%d looks: the signatures see %+v, want %+v", looks, got, sights)
 		}
 	}
