@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -33,9 +34,9 @@ func main() {
 	if r, err := c.Inject(ctx, os.Args[1:]...); err != nil || len(r.Bad) > 0 { // the seeds
 		log.Fatal(err, r.Bad)
 	}
-	r, err := c.Run(ctx) // until nothing is due; forever with Options.Run.Wait
-	if err != nil {
+	report, err := c.Run(ctx) // until nothing is due; forever with Options.Run.Wait
+	fmt.Println(report)
+	if err := errors.Join(err, report.Err()); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%d rounds, %d visits: %v\n", r.Rounds, r.Visited(), r.Visits)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,17 +34,20 @@ func TestProgramIsThatOfREADME(t *testing.T) {
 	}
 }
 
-// A seed on this machine is refused, and the report says so.
+// A seed on this machine is refused: the report says so, and the program fails with the reason.
 func TestPrivateAddressIsReported(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], server.URL)
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "QUICKSTART=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) {
+		t.Errorf("the program ended with %v", err)
 	}
-	if !strings.Contains(string(out), "refused") {
-		t.Errorf("the report does not say that the seed was refused: %s", out)
+	for _, want := range []string{"1 round: ", "1 refused", "127.0.0.1"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the program does not print %q: %s", want, out)
+		}
 	}
 }
