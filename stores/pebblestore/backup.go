@@ -14,6 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // BackupOptions are the settings of Backup.
@@ -109,7 +112,7 @@ func (b *backup) run(ctx context.Context, newDir string) (err error) {
 		return err
 	}
 	defer func() {
-		if d.fence.failure() == nil { // if not, the next opening removes it
+		if d.fs.Failure() == nil { // if not, the next opening removes it
 			err = errors.Join(err, d.under.RemoveAll(b.staging))
 		}
 	}()
@@ -147,7 +150,7 @@ func (b *backup) hold(ctx context.Context) error {
 		d.changes.open()
 	}()
 	err := checkpoint(d.db, filepath.Join(b.staging, databaseName))
-	if d.fence.failure() != nil {
+	if d.fs.Failure() != nil {
 		return d.failed()
 	}
 	if err != nil {
@@ -164,7 +167,7 @@ func (b *backup) hold(ctx context.Context) error {
 			to += ".link"
 		}
 		err := d.under.Link(from, to)
-		if cannotLink(err) {
+		if failfs.CannotLink(err) {
 			err = b.copyFile(ctx, from, to, info.Size())
 		}
 		return err
@@ -263,19 +266,19 @@ func (r readerUntil) Read(p []byte) (int, error) {
 // written to the log meanwhile.
 func (b *backup) seal(ctx context.Context) error {
 	under, db := b.d.under, filepath.Join(b.staging, databaseName)
-	text, err := readFile(under, filepath.Join(b.d.dir, formatName))
+	text, err := storedir.ReadFile(under, filepath.Join(b.d.dir, formatName))
 	if err != nil {
 		return err
 	}
-	if err := writeFile(under, filepath.Join(b.staging, formatName), text); err != nil {
+	if err := storedir.WriteFile(under, filepath.Join(b.staging, formatName), text); err != nil {
 		return err
 	}
-	if err := seal(b.staging, under, db); err != nil {
+	if err := logcheck.Seal(b.staging, under, db); err != nil {
 		return err
 	}
 	return b.walk(ctx, b.staging, func(name string, info vfs.FileInfo) error {
 		if info.IsDir() {
-			return syncDir(under, name)
+			return storedir.SyncDir(under, name)
 		}
 		b.count(info)
 		return nil
@@ -319,7 +322,7 @@ func (b *backup) move(ctx context.Context, newDir string) error {
 		}
 		// An error means another file system, which systems report in different ways.
 		if err := under.Rename(b.staging, newDir); err == nil {
-			return errors.Join(syncDir(under, filepath.Dir(filepath.Clean(newDir))), syncDir(under, b.d.dir))
+			return errors.Join(storedir.SyncDir(under, filepath.Dir(filepath.Clean(newDir))), storedir.SyncDir(under, b.d.dir))
 		}
 	}
 	b.report.Files, b.report.Bytes = 0, 0 // of what shares its files with the store
@@ -337,13 +340,13 @@ func (b *backup) copyTo(ctx context.Context, newDir, from string) error {
 	}
 	store := w.store()
 	err = b.d.under.MkdirAll(store, 0o777)
-	for _, name := range [...]string{formatName, sealName, databaseName, segmentsName} {
+	for _, name := range [...]string{formatName, logcheck.SealName, databaseName, segmentsName} {
 		if err == nil {
 			err = b.copyAll(ctx, filepath.Join(from, name), filepath.Join(store, name))
 		}
 	}
 	if err == nil {
-		err = syncDir(b.d.under, store)
+		err = storedir.SyncDir(b.d.under, store)
 	}
 	if err != nil {
 		return errors.Join(err, w.drop())
@@ -364,7 +367,7 @@ func (b *backup) copyAll(ctx context.Context, from, to string) error {
 		}
 		to := filepath.Join(to, rel)
 		if info.IsDir() { // its contents are complete
-			return errors.Join(under.MkdirAll(to, 0o777), syncDir(under, to))
+			return errors.Join(under.MkdirAll(to, 0o777), storedir.SyncDir(under, to))
 		}
 		if !info.Mode().IsRegular() {
 			return nil // not ours
@@ -377,7 +380,7 @@ func (b *backup) copyAll(ctx context.Context, from, to string) error {
 	})
 }
 
-// stagedFS takes the engine's checkpoint past the fence: a failure there ends the backup,
+// stagedFS takes the engine's checkpoint past d.fs: a failure there ends the backup,
 // not the store.
 type stagedFS struct {
 	vfs.FS
@@ -401,7 +404,7 @@ func (f stagedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 func (f stagedFS) Link(oldname, newname string) error {
 	to := f.of(newname)
 	err := to.Link(oldname, newname)
-	if to == f.under && cannotLink(err) { // see fence.Link
+	if to == f.under && failfs.CannotLink(err) { // see failfs.FailStop.Link
 		err = fmt.Errorf("%w: %v", errors.ErrUnsupported, err)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -241,7 +242,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 		return ErrReadOnly
 	}
 	if t.rows != nil { // or it may be what makes room
-		if err := d.space.wait(ctx, v.errClosed); err != nil {
+		if err := d.space.Wait(ctx, v.errClosed); err != nil {
 			return err
 		}
 		if err := d.makeRoom(ctx, v, t.size); err != nil {
@@ -249,7 +250,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 		}
 	}
 	if !t.aside {
-		defer d.space.hurry(ctx)()
+		defer d.space.Hurry(ctx)()
 	}
 	if err := d.writeOut(); err != nil {
 		return err
@@ -258,7 +259,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 	defer func() {
 		if err != nil {
 			for _, name := range names {
-				_ = d.fence.Remove(name) // if not, the next opening does
+				_ = d.fs.Remove(name) // if not, the next opening does
 			}
 		}
 	}()
@@ -294,7 +295,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 	if len(names) == 0 {
 		return nil
 	}
-	if d.fence.failure() != nil {
+	if d.fs.Failure() != nil {
 		return d.failed()
 	}
 	if err := d.changes.enter(ctx, d.closing, v.errClosed); err != nil {
@@ -310,7 +311,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 	})
 	select {
 	case err = <-done:
-	case <-d.fence.down:
+	case <-d.fs.Down():
 	}
 	return d.outcome("ingest", err)
 }
@@ -353,7 +354,7 @@ func (d *DB) liesAbove(t tables) (bool, error) {
 
 // writeTable writes and syncs a table, with or without a filter.
 func (d *DB) writeTable(name string, filtered, aside bool, fill func(*sstable.Writer) error) error {
-	disk := vfs.FS(d.fence)
+	disk := vfs.FS(d.fs)
 	if aside {
 		disk = d.under
 	}
@@ -700,3 +701,6 @@ func (st *step) lanes(numbers []uint64) iter.Seq2[[]byte, []byte] {
 		}
 	}
 }
+
+// isBulk reports whether a file will be a table of the engine.
+func isBulk(name string) bool { return strings.HasPrefix(filepath.Base(name), bulkPrefix) }

@@ -192,7 +192,7 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 			} else {
 				cut++
 			}
-			db.fence.fail(errCrash) // it leaves no seal
+			db.fs.Fail(errCrash) // it leaves no seal
 			if err := db.Close(); err != nil && !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 )
 
 // corrupt returns the place of damage that the engine has found for somebody who reads some
@@ -57,7 +58,7 @@ func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 // indexDamage returns where the index of a table, or what leads to it, is damaged; -1 if
 // it is not.
 func indexDamage(under vfs.FS, path string) int64 {
-	if !isTable(path) {
+	if !failfs.IsTable(path) {
 		return -1
 	}
 	t, err := openTable(under, path)

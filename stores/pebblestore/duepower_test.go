@@ -52,7 +52,7 @@ func TestIndexSurvivesPowerLoss(t *testing.T) {
 				}
 			}
 		}
-		db.fence.fail(errCrash) // it leaves no seal
+		db.fs.Fail(errCrash) // it leaves no seal
 		db.Close()
 
 		if db, err = Open(memPath, inMemory(small(), left)); err != nil {

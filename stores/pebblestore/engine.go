@@ -20,6 +20,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // engineFormat pins what the engine writes; it is raised together with
@@ -92,31 +95,37 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		d.under = under
 	}
 	d.path = path
-	if err := unseal(d.dir, under, path, o.ReadOnly); err != nil {
+	if err := logcheck.Unseal(d.dir, under, path, o.ReadOnly); err != nil {
 		return err
 	}
 	if o.ReadOnly {
-		under = readOnlyFS{under}
+		under = storedir.ReadOnlyFS{FS: under}
 	}
 	torn := func(file string, at, size int64) {
 		d.log.Warn("pebblestore: the end of a file is cut off: a crash left it incomplete", "file", file, "offset", at, "bytes", size)
 	}
-	if err := checkRecords(under, path, torn); err != nil {
+	if err := logcheck.CheckFiles(under, path, torn); err != nil {
 		return err
 	}
-	if missing, err := missingLogs(under, path); len(missing) > 0 {
+	if missing, err := logcheck.MissingLogs(under, path); len(missing) > 0 {
 		return missing[0]
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	d.fence = newFence(spaceFS{under, d.space}, func(err error) {
-		d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
+	names := &logcheck.ManifestNames{FS: under, IsFull: failfs.IsFull}
+	d.fs = failfs.NewFailStop(d.space.FS(under), failfs.Hooks{
+		OnFail: func(err error) {
+			d.log.Error("pebblestore: the store has failed and must be reopened", "dir", d.dir, "error", err)
+		},
+		BeforeCreate: names.Begin,
+		AfterSync:    names.Synced,
+		Gather:       isBulk,
 	})
 
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
 	po := &pebble.Options{
-		FS:                          stagedFS{d.fence, under, filepath.Join(d.dir, stagingName)},
+		FS:                          stagedFS{d.fs, under, filepath.Join(d.dir, stagingName)},
 		Cache:                       cache,
 		MemTableSize:                d.memSize,
 		MemTableStopWritesThreshold: engineMemTables,
@@ -171,20 +180,20 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	d.options = po.Clone()
 	d.options.EnsureDefaults()
 	d.db, err = openEngine(path, po)
-	d.fence.opened.Store(true)
+	d.fs.Opened()
 	if err != nil {
 		d.pacer.Unregister() // which the engine may have left to be done
 	}
-	if cause := d.fence.failure(); cause != nil {
+	if cause := d.fs.Failure(); cause != nil {
 		return cause
 	}
 	if err != nil && (!fromSystem(err) || errors.Is(err, fs.ErrNotExist)) {
 		c := d.corrupt(err, codec.AllTables)
 		if name := badOptions(under, path, po); name != "" && c.Offset < 0 {
 			c.File = name
-		} else if names, _ := under.List(path); errors.Is(err, fs.ErrNotExist) && c.File == path && currentManifest(names) != "" {
+		} else if names, _ := under.List(path); errors.Is(err, fs.ErrNotExist) && c.File == path && logcheck.CurrentManifest(names) != "" {
 			// A manifest that was cut off where a record ends reads as an older one.
-			c.File = under.PathJoin(path, currentManifest(names))
+			c.File = under.PathJoin(path, logcheck.CurrentManifest(names))
 			c.Err = fmt.Errorf("it names tables that are not there, or has lost its end: %w", c.Err)
 		}
 		return fmt.Errorf("%w: %w", ErrDamaged, c)
@@ -293,7 +302,7 @@ func (l engineLog) Errorf(format string, args ...any) {
 }
 
 // Fatalf is called where the engine sees no way to continue. It ends the use of
-// the disk (see fence) and returns: what the engine does then, with possibly
+// the disk (see [failfs.FailStop]) and returns: what the engine does then, with possibly
 // wrong bookkeeping, stays in memory and is never acknowledged. Ending the
 // goroutine instead would leave its mutexes locked, and some of these
 // goroutines belong to our callers.
@@ -304,7 +313,7 @@ func (l engineLog) Fatalf(format string, args ...any) {
 			err.cause = cause
 		}
 	}
-	l.d.fence.fail(err)
+	l.d.fs.Fail(err)
 }
 
 // fatalError is the message passed to Fatalf.
@@ -319,7 +328,7 @@ func (e fatalError) Unwrap() error { return e.cause }
 func (d *DB) listener() *pebble.EventListener {
 	l := &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if d.fence.failure() == nil && !errors.Is(err, pebble.ErrClosed) {
+			if d.fs.Failure() == nil && !errors.Is(err, pebble.ErrClosed) {
 				d.log.Error("pebblestore: background work failed", "dir", d.dir, "error", err)
 			}
 			d.pacer.rest()
@@ -334,7 +343,14 @@ func (d *DB) listener() *pebble.EventListener {
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			d.log.Error("pebblestore: damage found", "dir", d.dir, "file", i.Path, "error", i.Details)
 		},
-		WALCreated: d.nameLogs,
+		WALCreated: func(made pebble.WALCreateInfo) {
+			if made.Err != nil || d.fs.Failure() != nil {
+				return
+			}
+			if err := logcheck.NameLogs(d.fs, d.path); err != nil {
+				d.fs.Fail(err)
+			}
+		},
 		LowDiskSpace: func(i pebble.LowDiskSpaceInfo) {
 			d.log.Warn("pebblestore: the disk is nearly full", "dir", d.dir, "free", i.AvailBytes)
 		},
@@ -363,7 +379,7 @@ func (d *DB) makeRoom(ctx context.Context, v *view, size int) error {
 		if m.MemTable.Size < maxMemTables*d.memSize && (m.Levels[0].Sublevels < deep || m.Compact.NumInProgress == 0) {
 			return nil
 		}
-		if d.fence.failure() != nil {
+		if d.fs.Failure() != nil {
 			return d.failed()
 		}
 		again := time.NewTimer(10 * time.Millisecond)
@@ -402,7 +418,7 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	if d.readOnly {
 		return ErrReadOnly
 	}
-	if err := d.space.wait(ctx, v.errClosed); err != nil {
+	if err := d.space.Wait(ctx, v.errClosed); err != nil {
 		return err
 	}
 	if err := d.makeRoom(ctx, v, b.Len()); err != nil {
@@ -413,7 +429,7 @@ func (d *DB) commit(ctx context.Context, v *view, b *pebble.Batch, o *pebble.Wri
 	}
 	defer d.changes.leave()
 	d.dirty.Store(true)
-	defer d.space.hurry(ctx)()
+	defer d.space.Hurry(ctx)()
 	d.batched.Add(int64(b.Len()))
 	defer d.unflushed.Store(true) // once it is in a memtable
 	return d.outcome("write", b.Commit(o))
@@ -428,7 +444,7 @@ func (d *DB) flush() error {
 	}
 	select {
 	case <-done:
-	case <-d.fence.down:
+	case <-d.fs.Down():
 	}
 	return nil
 }
@@ -439,7 +455,7 @@ func (d *DB) sync(ctx context.Context, v *view) error {
 		return err
 	}
 	defer d.leave()
-	defer d.space.hurry(ctx)()
+	defer d.space.Hurry(ctx)()
 	return d.syncInside()
 }
 
@@ -462,7 +478,7 @@ func (d *DB) closeView(v *view) error {
 	if d.closed {
 		return nil
 	}
-	if d.fence.failure() != nil {
+	if d.fs.Failure() != nil {
 		return d.failed()
 	}
 	return d.syncInside()

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
@@ -61,8 +62,8 @@ func (d *DB) CopyKilled(to string) error {
 
 // EndsWithRecord reports whether a log ends where a record of it does.
 func EndsWithRecord(log string) bool {
-	r, err := recordsOf(vfs.Default, log, logNumber(log))
-	return err == nil && r.tail == 0
+	r, err := logcheck.ReadFile(vfs.Default, log, logcheck.LogNumber(log))
+	return err == nil && r.Tail == 0
 }
 
 // SalvageFrom is Salvage of a store whose database lies on a disk.

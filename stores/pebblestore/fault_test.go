@@ -17,6 +17,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 )
 
 // breaker fails the operations that writes picks, from the one numbered at on;
@@ -34,7 +36,7 @@ type breaker struct {
 func (b *breaker) String() string { return "breaker" }
 
 func (b *breaker) MaybeError(op errorfs.Op) error {
-	if !b.picks(op) || isFull(b.cause) && strings.HasPrefix(path.Base(op.Path), syncedPrefix) { // of that nobody is told
+	if !b.picks(op) || failfs.IsFull(b.cause) && strings.HasPrefix(path.Base(op.Path), logcheck.SyncedPrefix) { // of that nobody is told
 		return nil
 	}
 	if n := b.n.Add(1) - 1; n < b.at || b.once && n > b.at {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 )
 
 // TestLastLevelHasNoFilters: they are a twentieth of what a URL takes, and answer
@@ -161,7 +162,7 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	defer damaged.close()
 	f := &countedFile{File: damaged.f}
 	damaged.f = f
-	if err := damaged.carve(t.Context(), newAround(f, func(_ int64, err error) { t.Error(err) })); err != nil {
+	if err := damaged.carve(t.Context(), failfs.NewZeroFillReader(f, func(_ int64, err error) { t.Error(err) })); err != nil {
 		t.Fatal(err)
 	}
 	if f.reads >= int(filter.Length) {

@@ -11,8 +11,9 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/damage"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // The contents of a store's directory.
@@ -63,7 +64,7 @@ type home struct {
 func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 	h := &home{fs: stand, dir: dir}
 	if stand == nil {
-		h.fs = machine()
+		h.fs = storedir.Machine()
 	}
 	switch {
 	case readOnly:
@@ -92,7 +93,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 		if fresh {
 			return nil, fmt.Errorf("%w: %s does not exist", ErrNotStore, formatName)
 		}
-		h.lock, err = lockShared(h.file(lockName))
+		h.lock, err = storedir.LockShared(h.file(lockName))
 		return h, err
 	}
 	if h.lock, err = h.fs.Lock(h.file(lockName)); err != nil {
@@ -112,7 +113,7 @@ func claim(dir string, readOnly bool, stand vfs.FS) (_ *home, err error) {
 		}
 		// The process that made the store may have been killed before the name
 		// of FORMAT was durable, and what follows relies on it.
-		if err = syncDir(h.fs, h.dir); err == nil {
+		if err = storedir.SyncDir(h.fs, h.dir); err == nil {
 			err = h.upgrade()
 		}
 	}
@@ -126,7 +127,7 @@ func (h *home) file(name string) string { return filepath.Join(h.dir, name) }
 
 // inspect reports whether the directory still needs a store.
 func (h *home) inspect() (fresh bool, err error) {
-	text, err := readFile(h.fs, h.file(formatName))
+	text, err := storedir.ReadFile(h.fs, h.file(formatName))
 	if err == nil {
 		return false, checkFormat(string(text))
 	}
@@ -143,7 +144,7 @@ func (h *home) inspect() (fresh bool, err error) {
 	}
 	for _, name := range names {
 		switch name {
-		case lockName, newName, sealName, newSealName, configName:
+		case lockName, newName, logcheck.SealName, logcheck.NewSealName, configName:
 		case databaseName, segmentsName:
 			if !begun {
 				return false, fmt.Errorf("%w: %s exists, but no %s", ErrNotStore, name, formatName)
@@ -162,7 +163,7 @@ func checkFormat(text string) error {
 	}
 	v, err := strconv.Atoi(strings.TrimSuffix(rest, "\n"))
 	if err != nil || text != formatMagic+strconv.Itoa(v)+"\n" {
-		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: formatName, Offset: int64(len(formatMagic)), Err: errFormat})
+		return damage.At(formatName, int64(len(formatMagic)), errFormat)
 	}
 	if v < oldestVersion || v > formatVersion {
 		return fmt.Errorf("%w: %s says %d; this is version %d", ErrVersion, formatName, v, formatVersion)
@@ -176,11 +177,11 @@ func (h *home) begin() error {
 	if err := h.writeNew(); err != nil {
 		return err
 	}
-	if err := errors.Join(syncDir(h.fs, h.dir), syncDir(h.fs, filepath.Dir(h.dir))); err != nil {
+	if err := errors.Join(storedir.SyncDir(h.fs, h.dir), storedir.SyncDir(h.fs, filepath.Dir(h.dir))); err != nil {
 		return err
 	}
 	// The seal of the removed files would make the new ones count as damaged.
-	if err := removed(h.fs, h.file(sealName)); err != nil {
+	if err := storedir.Remove(h.fs, h.file(logcheck.SealName)); err != nil {
 		return err
 	}
 	return h.fs.RemoveAll(h.file(databaseName))
@@ -188,7 +189,7 @@ func (h *home) begin() error {
 
 // upgrade gives a store of an older version the mark of this one.
 func (h *home) upgrade() error {
-	text, err := readFile(h.fs, h.file(formatName))
+	text, err := storedir.ReadFile(h.fs, h.file(formatName))
 	if err != nil || string(text) == formatMagic+strconv.Itoa(formatVersion)+"\n" {
 		return err
 	}
@@ -205,7 +206,7 @@ func (h *home) writeNew() error {
 	name, text := h.file(newName), fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion)
 	info, err := h.fs.Stat(name)
 	if err != nil || info.Size() > int64(len(text)) {
-		return writeFile(h.fs, name, text)
+		return storedir.WriteFile(h.fs, name, text)
 	}
 	f, err := h.fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -223,5 +224,5 @@ func (h *home) confirm() error {
 	if err := h.fs.Rename(h.file(newName), h.file(formatName)); err != nil {
 		return err
 	}
-	return syncDir(h.fs, h.dir)
+	return storedir.SyncDir(h.fs, h.dir)
 }

@@ -382,7 +382,7 @@ func (s *hostStore) Close() error {
 	if s.db.closed {
 		return nil
 	}
-	if s.db.fence.failure() != nil {
+	if s.db.fs.Failure() != nil {
 		return s.db.failed()
 	}
 	if s.clean || s.db.readOnly {

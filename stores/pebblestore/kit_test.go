@@ -76,7 +76,7 @@ func (h handle) crash() (handle, error) {
 	if mem, ok := h.o.fs.(*vfs.MemFS); ok {
 		h.o.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 2))})
 	}
-	h.fence.fail(errCrash)
+	h.fs.Fail(errCrash)
 	if err := h.DB.Close(); err != nil && !errors.Is(err, errCrash) {
 		return h, err
 	}
@@ -180,7 +180,7 @@ func TestSegmentKit(t *testing.T) {
 		Crash: func(s segment.Store) (segment.Store, error) {
 			h := s.(*segmentHandle).h
 			t.Cleanup(func() { _ = h.Close() })
-			h.fence.fail(errCrash)
+			h.fs.Fail(errCrash)
 			copied := fmt.Sprint(h.path, "-", r.next.Add(1))
 			if err := h.CopyKilled(copied); err != nil {
 				return nil, err

@@ -114,7 +114,7 @@ func TestLayersSurvivePowerLoss(t *testing.T) {
 				t.Fatalf("trial %d: %v", trial, err)
 			}
 		}
-		db.fence.fail(errCrash) // it leaves no seal
+		db.fs.Fail(errCrash) // it leaves no seal
 		db.Close()
 		t.Log("trial", trial)
 		db = layerStore(t, memPath, inMemory(small(), left.Load()))

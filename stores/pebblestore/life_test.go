@@ -275,7 +275,7 @@ func TestWaitForRoom(t *testing.T) {
 	}{
 		{"context", func(_ *DB, cancel func()) { cancel() }, context.Canceled},
 		{"close", func(db *DB, _ func()) { go db.Close() }, crawldb.ErrClosed},
-		{"failure", func(db *DB, _ func()) { db.fence.fail(errCrash) }, ErrFailed},
+		{"failure", func(db *DB, _ func()) { db.fs.Fail(errCrash) }, ErrFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

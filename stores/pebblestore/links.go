@@ -160,7 +160,7 @@ func (s *linkStore) mergeFew(rows *linkRows) error {
 	if err := s.db.commit(rows.ctx, &s.view, batch, pebble.NoSync); err != nil {
 		return err
 	}
-	defer s.db.space.hurry(rows.ctx)()
+	defer s.db.space.Hurry(rows.ctx)()
 	return s.db.syncInside()
 }
 

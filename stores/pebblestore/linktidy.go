@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 )
 
 // tidy joins layers in the background, if there are many, and deletes remainders. The caller
@@ -32,7 +33,7 @@ func (s *linkStore) tidy(ctx context.Context) {
 			err = s.join(ctx, some)
 		}
 		if err != nil && ctx.Err() == nil {
-			if !isFull(err) {
+			if !failfs.IsFull(err) {
 				// It is tried again when there are twice as many: what cannot be read stays so.
 				s.enough = 2 * len(*s.layers.Load())
 			}
@@ -74,8 +75,8 @@ var errNoRoom = fmt.Errorf("no room to join layers of the link db: %w", syscall.
 
 // hasRoom returns errNoRoom unless there is room for so much more, and changes do not wait then.
 func (s *linkStore) hasRoom(more uint64) error {
-	free, least := s.db.space.usage()
-	if free == 0 && least == 0 || free-max(needed(least), 0) >= int64(more) { // or the disk does not say
+	free, least := s.db.space.Usage()
+	if free == 0 && least == 0 || free-max(failfs.Needed(least), 0) >= int64(more) { // or the disk does not say
 		return nil
 	}
 	return errNoRoom

@@ -12,6 +12,9 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // heldTables makes no table until release is closed, so that all logs are needed.
@@ -21,7 +24,7 @@ type heldTables struct {
 }
 
 func (h heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if isTable(name) {
+	if failfs.IsTable(name) {
 		<-h.release
 	}
 	return h.FS.Create(name, c)
@@ -31,7 +34,7 @@ func (h heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 func killedWithLogs(t *testing.T) (dir string, logs []string) {
 	t.Helper()
 	live := filepath.Join(t.TempDir(), "live")
-	held := heldTables{machine(), make(chan struct{})}
+	held := heldTables{storedir.Machine(), make(chan struct{})}
 	o := small()
 	o.fs = held
 	db, err := Open(live, o)
@@ -102,7 +105,7 @@ func TestEveryLogIsMissed(t *testing.T) {
 	if found := all(); len(found) > 0 {
 		t.Errorf("of a store that was closed: %v", found)
 	}
-	if named, err := filepath.Glob(filepath.Join(dir, databaseName, logsPrefix+"*")); err != nil || len(named) != 1 {
+	if named, err := filepath.Glob(filepath.Join(dir, databaseName, logcheck.LogsPrefix+"*")); err != nil || len(named) != 1 {
 		t.Errorf("%v, %v", named, err)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // The manifest does not grow for as long as a store is open.
@@ -38,7 +40,7 @@ func TestManifestIsBegunAnew(t *testing.T) {
 		}
 	}
 	// Of the manifest in use, and of the one before.
-	if synced, err := filepath.Glob(filepath.Join(dir, databaseName, syncedPrefix+"*")); err != nil || len(synced) > 3 {
+	if synced, err := filepath.Glob(filepath.Join(dir, databaseName, logcheck.SyncedPrefix+"*")); err != nil || len(synced) > 3 {
 		t.Errorf("%q, %v", synced, err)
 	}
 	manifests, _ := filepath.Glob(filepath.Join(dir, databaseName, "MANIFEST-*"))
@@ -85,8 +87,8 @@ func killedWithTables(t *testing.T) (dir, manifest string) {
 		t.Fatal(err)
 	}
 	names := kill(t, db)
-	i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, logsPrefix) })
-	least, err := leastLog(machine(), db.path)
+	i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, logcheck.LogsPrefix) })
+	least, err := logcheck.LeastLog(storedir.Machine(), db.path)
 	if i < 0 || err != nil || least < 3 {
 		t.Fatalf("logs are needed from %d on, %v: %q", least, err, names)
 	}
@@ -94,18 +96,18 @@ func killedWithTables(t *testing.T) (dir, manifest string) {
 	if err := os.Rename(logs, fmt.Sprintf("%s-%06d", logs, least-1)); err != nil {
 		t.Fatal(err)
 	}
-	return dir, filepath.Join(dir, databaseName, currentManifest(names))
+	return dir, filepath.Join(dir, databaseName, logcheck.CurrentManifest(names))
 }
 
 // kill leaves the files of a store as they are, and returns their names.
 func kill(t *testing.T, db *DB) []string {
 	t.Helper()
 	killed := errors.New("killed")
-	db.fence.fail(killed)
+	db.fs.Fail(killed)
 	if err := db.Close(); !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
-	names, err := machine().List(db.path)
+	names, err := storedir.Machine().List(db.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +122,12 @@ func TestManifestEndIsMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ends []int
-	for at := 0; at < len(text); {
-		n, ok := chunk(text[at:], 0)
-		if !ok {
-			t.Fatalf("the manifest is damaged at %d of %d", at, len(text))
+	for at := range len(text) {
+		if r, err := logcheck.Read(bytes.NewReader(text[:at]), int64(at), 0); err != nil {
+			t.Fatal(err)
+		} else if r.End == int64(at) {
+			ends = append(ends, at)
 		}
-		ends = append(ends, at)
-		at += n
 	}
 	if len(ends) < 4 {
 		t.Fatalf("%d changes are too few for this test", len(ends))
@@ -189,11 +190,11 @@ func TestUnfinishedManifestIsForgotten(t *testing.T) {
 	dir, manifest := killedWithTables(t)
 	for range 3 {
 		var number int
-		if _, err := fmt.Sscanf(filepath.Base(manifest), manifestPrefix+"%d", &number); err != nil {
+		if _, err := fmt.Sscanf(filepath.Base(manifest), logcheck.ManifestPrefix+"%d", &number); err != nil {
 			t.Fatal(err)
 		}
 		for n := range 60 {
-			name := fmt.Sprintf("%s%06d-%d", syncedPrefix, number+1+n, 1<<20)
+			name := fmt.Sprintf("%s%06d-%d", logcheck.SyncedPrefix, number+1+n, 1<<20)
 			if err := os.WriteFile(filepath.Join(filepath.Dir(manifest), name), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -203,11 +204,11 @@ func TestUnfinishedManifestIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		names := kill(t, db)
-		manifest = filepath.Join(dir, databaseName, currentManifest(names))
-		if n := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, syncedPrefix) })); n > 2 {
+		manifest = filepath.Join(dir, databaseName, logcheck.CurrentManifest(names))
+		if n := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, logcheck.SyncedPrefix) })); n > 2 {
 			t.Errorf("there are %d names in %q", n, names)
 		}
-		if info, err := os.Stat(manifest); err != nil || syncedSize(names, filepath.Base(manifest)) != info.Size() {
+		if info, err := os.Stat(manifest); err != nil || logcheck.SyncedSize(names, filepath.Base(manifest)) != info.Size() {
 			t.Errorf("%v, %v of %q", info.Size(), err, names)
 		}
 	}
@@ -238,7 +239,7 @@ func TestManifestIsNamedWithoutWaiting(t *testing.T) {
 		var armed, full atomic.Bool
 		disk.OnOp = func(op dirstoretest.Op) error {
 			// All that the compaction writes is there, and others take the rest.
-			if op.Kind == dirstoretest.Sync && strings.HasPrefix(path.Base(op.Name), manifestPrefix) && armed.CompareAndSwap(true, false) {
+			if op.Kind == dirstoretest.Sync && strings.HasPrefix(path.Base(op.Name), logcheck.ManifestPrefix) && armed.CompareAndSwap(true, false) {
 				used, _ := disk.Usage()
 				disk.Resize(used)
 				full.Store(true)

@@ -35,7 +35,7 @@ func TestOpeningWaitsForNoCompaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if crashed {
-			db.fence.fail(errCrash)
+			db.fs.Fail(errCrash)
 		}
 		if err := db.Close(); err != nil && !errors.Is(err, errCrash) {
 			t.Fatal(err)

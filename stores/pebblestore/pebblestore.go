@@ -21,11 +21,15 @@ import (
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/damage"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 var (
 	// ErrLocked says that the directory is open, in this process or another.
-	ErrLocked = errors.New("pebblestore: directory is in use")
+	ErrLocked = storedir.ErrLocked
 	// ErrNotStore says that a directory holds something other than a store.
 	ErrNotStore = errors.New("pebblestore: not a store")
 	// ErrVersion says that a store was written in a format this version of the
@@ -34,13 +38,13 @@ var (
 	// ErrDamaged says that what was read is not what was written. An error that is
 	// ErrDamaged is also a *crawldb.CorruptError, which names the file, the offset
 	// if there is one, and the URL if it is one record.
-	ErrDamaged = errors.New("pebblestore: damaged")
+	ErrDamaged = damage.Err
 	// ErrFailed says that a write failed and the store has stopped: it must be
 	// closed and opened again. The error also wraps that of the file system.
 	ErrFailed = errors.New("pebblestore: store has failed")
 	// ErrReadOnly says that a change was attempted on a store opened with
 	// Options.ReadOnly.
-	ErrReadOnly = errors.New("pebblestore: store is open for reading only")
+	ErrReadOnly = storedir.ErrReadOnly
 )
 
 // The smallest and the default sizes.
@@ -110,6 +114,21 @@ type standIn interface {
 	below(dir string) (dirstore.FS, error)
 }
 
+// Room says that changes begin to wait for room on the disk, or resume.
+type Room struct {
+	// Dir is the directory of the store.
+	Dir string
+	// Paused says that changes wait.
+	Paused bool
+	// Free is the free space on the disk, and Need what is required before
+	// changes resume, in bytes.
+	Free, Need int64
+	// Err is the error of the system, if it has refused a write: syscall.ENOSPC
+	// or syscall.EDQUOT. In that case a write is attempted about every second,
+	// however much is free.
+	Err error
+}
+
 // Compression says how tables are compressed.
 type Compression uint8
 
@@ -130,9 +149,9 @@ type DB struct {
 	dir      string
 	log      *slog.Logger
 	lock     io.Closer
-	under    vfs.FS // below the fence
+	under    vfs.FS // below fs
 	path     string // of the database in under
-	fence    *fence
+	fs       *failfs.FailStop
 	fsCloser io.Closer
 	db       *pebble.DB
 	pacer    pacer
@@ -172,7 +191,7 @@ type DB struct {
 	changes, starts gate
 	backing         chan struct{}
 
-	space    *space
+	space    *failfs.DiskSpace
 	crawl    crawlStore
 	hosts    hostStore
 	links    linkStore
@@ -249,7 +268,7 @@ func openClaimed(home *home, o Options) (_ *DB, err error) {
 	if err := d.hosts.recover(); err != nil {
 		return nil, err
 	}
-	d.space.opened.Store(true)
+	d.space.Opened()
 	if o.opening != nil {
 		o.opening(d.db)
 	}
@@ -257,19 +276,17 @@ func openClaimed(home *home, o Options) (_ *DB, err error) {
 	return d, nil
 }
 
-func (d *DB) newSpace(o Options) *space {
-	s := &space{fs: d.under, dir: d.dir, min: o.MinFree, closing: d.closing}
-	s.tell = func(r Room) {
-		if r.Paused {
-			d.log.Warn("pebblestore: paused: the disk is full", "dir", d.dir, "free", r.Free, "need", r.Need, "error", r.Err)
+func (d *DB) newSpace(o Options) *failfs.DiskSpace {
+	return failfs.NewDiskSpace(failfs.SpaceOptions{FS: d.under, Dir: d.dir, MinFree: o.MinFree, Closing: d.closing, OnChange: func(s failfs.SpaceState) {
+		if s.Paused {
+			d.log.Warn("pebblestore: paused: the disk is full", "dir", d.dir, "free", s.Free, "need", s.Need, "error", s.Err)
 		} else {
-			d.log.Info("pebblestore: there is room on the disk again", "dir", d.dir, "free", r.Free)
+			d.log.Info("pebblestore: there is room on the disk again", "dir", d.dir, "free", s.Free)
 		}
 		if o.OnRoom != nil {
-			o.OnRoom(r)
+			o.OnRoom(Room{Dir: d.dir, Paused: s.Paused, Free: s.Free, Need: s.Need, Err: s.Err})
 		}
-	}
-	return s
+	}})
 }
 
 func openSegments(dir string, o Options) (*dirstore.Store, error) {
@@ -315,7 +332,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	d.pacer.hurry()
 	joined := d.links.compact(ctx)
 	err := joined
-	if err == nil || isFull(err) || errors.Is(err, ErrDamaged) { // the rest can be compacted
+	if err == nil || failfs.IsFull(err) || errors.Is(err, ErrDamaged) { // the rest can be compacted
 		err = cmp.Or(d.db.Compact(ctx, []byte{0}, []byte{0xff}, false), joined)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -334,7 +351,7 @@ func (d *DB) whileOpen(ctx context.Context, v *view, told <-chan error) (context
 		select {
 		case err := <-told:
 			cancel(err)
-		case <-d.fence.down:
+		case <-d.fs.Down():
 			cancel(d.failed())
 		case <-d.closing:
 			cancel(v.errClosed)
@@ -389,7 +406,7 @@ func (d *DB) Close() error {
 func (d *DB) close() error {
 	close(d.closing)
 	err := errors.Join(d.crawl.Close(), d.links.Close(), d.hosts.Close())
-	if err != nil && d.fence.failure() != nil {
+	if err != nil && d.fs.Failure() != nil {
 		err = d.failed() // once, not for each part
 	}
 	d.use.Lock()
@@ -402,18 +419,18 @@ func (d *DB) close() error {
 func (d *DB) release() error {
 	var errs []error
 	if d.db != nil {
-		told := d.fence.failure() != nil
+		told := d.fs.Failure() != nil
 		var err error
 		if !told && d.dirty.Load() {
 			err = d.flush()
 		}
-		d.fence.release()
+		d.fs.Release()
 		d.ingests.Wait()
 		err = errors.Join(err, closeEngine(d.db))
-		if err == nil && d.fence.failure() == nil && !d.readOnly {
-			err = seal(d.dir, d.under, d.path)
+		if err == nil && d.fs.Failure() == nil && !d.readOnly {
+			err = logcheck.Seal(d.dir, d.under, d.path)
 		}
-		switch failed := d.fence.failure() != nil; {
+		switch failed := d.fs.Failure() != nil; {
 		case told: // what a failed engine says about closing helps nobody
 		case failed:
 			errs = append(errs, d.failed())
@@ -425,7 +442,7 @@ func (d *DB) release() error {
 	if d.segments != nil {
 		errs = append(errs, d.segments.Close())
 	}
-	if d.lock != nil && !d.readOnly && d.fence != nil && d.fence.failure() == nil {
+	if d.lock != nil && !d.readOnly && d.fs != nil && d.fs.Failure() == nil {
 		errs = append(errs, d.under.RemoveAll(RunDir(d.dir)))
 	}
 	if d.fsCloser != nil {
@@ -454,7 +471,7 @@ func (d *DB) enter(ctx context.Context, v *view) error {
 		d.use.RUnlock()
 		return v.errClosed
 	}
-	if d.fence.failure() != nil {
+	if d.fs.Failure() != nil {
 		d.use.RUnlock()
 		return d.failed()
 	}
@@ -489,7 +506,7 @@ func (d *DB) give(turn chan struct{}) {
 
 // failed returns the error of a store that has failed.
 func (d *DB) failed() error {
-	return fmt.Errorf("%w: %s: %w", ErrFailed, d.dir, d.fence.failure())
+	return fmt.Errorf("%w: %s: %w", ErrFailed, d.dir, d.fs.Failure())
 }
 
 // outcome turns an error of the engine into what the call returns.
@@ -502,7 +519,7 @@ func (d *DB) scanned(err error, some ...codec.Table) error {
 
 func (d *DB) outcomeOf(what string, err error, tables string) error {
 	switch {
-	case d.fence.failure() != nil:
+	case d.fs.Failure() != nil:
 		return d.failed()
 	case err == nil:
 		return nil

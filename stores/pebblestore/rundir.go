@@ -2,10 +2,10 @@ package pebblestore
 
 import (
 	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // runName is the directory for files of the process that has the store open.
@@ -25,7 +25,7 @@ func RunDir(dir string) string { return filepath.Join(dir, runName) }
 // InUse reports whether a process, this or another, has the store in dir open for writing.
 // It changes nothing. A directory without a store is not in use.
 func InUse(dir string) (bool, error) {
-	lock, err := lockShared(filepath.Join(dir, lockName))
+	lock, err := storedir.LockShared(filepath.Join(dir, lockName))
 	if errors.Is(err, ErrLocked) {
 		return true, nil
 	}
@@ -42,15 +42,7 @@ func (d *DB) Dir() string { return d.dir }
 func dropRunDir(under vfs.FS, dir string) error {
 	errs := []error{under.RemoveAll(filepath.Join(dir, runName))}
 	for _, name := range formerRunNames() {
-		errs = append(errs, removed(under, filepath.Join(dir, name)))
+		errs = append(errs, storedir.Remove(under, filepath.Join(dir, name)))
 	}
 	return errors.Join(errs...)
-}
-
-// removed removes a file, if it exists.
-func removed(under vfs.FS, name string) error {
-	if err := under.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/dirstore"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // A Loss is something that could not be kept.
@@ -101,7 +102,7 @@ const salvageMark = "SALVAGE"
 // deleted, so a record that was removed shortly before may come back; of records
 // found more than once the newest counts.
 func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
-	s := &salvage{o: o, disk: machine()}
+	s := &salvage{o: o, disk: storedir.Machine()}
 	if err := s.run(ctx, dir, newDir); err != nil {
 		return s.report, fmt.Errorf("pebblestore: salvage %s: %w", dir, err)
 	}
@@ -148,7 +149,7 @@ func (s *salvage) step(ctx context.Context) error {
 }
 
 func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
-	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
+	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || storedir.Unreadable(err) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
 		damage := err
 		if s.src, err = noFormat(dir); err == nil {
 			s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, damage)

@@ -8,6 +8,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // betweenFlushAndIngest is the copy of a store whose host "h" was changed, in the log only,
@@ -57,7 +58,7 @@ func betweenFlushAndIngest(t *testing.T) (dir string) {
 // Changes that were logged before tables were ingested are only in the log, and are kept.
 func TestSalvageBetweenFlushAndIngest(t *testing.T) {
 	dir := betweenFlushAndIngest(t)
-	counts, err := liveTables(machine(), filepath.Join(dir, databaseName))
+	counts, err := liveTables(storedir.Machine(), filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,11 +24,11 @@ func (d *DB) change(ctx context.Context, closed error, do func() error) error {
 }
 
 func (s *segmentStore) Append(ctx context.Context, seg, part string, keep int) (segment.BlockWriter, error) {
-	if err := s.db.space.wait(ctx, segment.ErrClosed); err != nil {
+	if err := s.db.space.Wait(ctx, segment.ErrClosed); err != nil {
 		return nil, err
 	}
 	var w segment.BlockWriter
-	err := s.db.space.retry(ctx, false, func() error {
+	err := s.db.space.Retry(ctx, false, func() error {
 		if err := s.db.starts.enter(ctx, s.db.closing, segment.ErrClosed); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ type segmentWriter struct {
 }
 
 func (w *segmentWriter) Append(ctx context.Context, block []byte) error {
-	if err := w.db.space.wait(ctx, segment.ErrClosed); err != nil {
+	if err := w.db.space.Wait(ctx, segment.ErrClosed); err != nil {
 		return err
 	}
 	return w.retry(ctx, func() error { return w.BlockWriter.Append(ctx, block) })
@@ -70,5 +70,5 @@ func (w *segmentWriter) Commit(ctx context.Context) error {
 }
 
 func (w *segmentWriter) retry(ctx context.Context, do func() error) error {
-	return w.db.space.retry(ctx, false, func() error { return w.db.change(ctx, segment.ErrClosed, do) })
+	return w.db.space.Retry(ctx, false, func() error { return w.db.change(ctx, segment.ErrClosed, do) })
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,9 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // sources are the tables and logs of a database, each read on its own.
@@ -90,10 +94,10 @@ func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 			err = nil
 		}
 	}()
-	if err := checkRecords(under, path, nil); err != nil {
+	if err := logcheck.CheckFiles(under, path, nil); err != nil {
 		return nil, err
 	}
-	db, err := openEngine(path, &pebble.Options{FS: readOnlyFS{under}, ReadOnly: true, ErrorIfNotExists: true, DisableConsistencyCheck: true, FormatMajorVersion: engineFormat, Logger: quiet{}})
+	db, err := openEngine(path, &pebble.Options{FS: storedir.ReadOnlyFS{FS: under}, ReadOnly: true, ErrorIfNotExists: true, DisableConsistencyCheck: true, FormatMajorVersion: engineFormat, Logger: quiet{}})
 	if err != nil {
 		return nil, err
 	}
@@ -116,16 +120,16 @@ func liveTables(under vfs.FS, path string) (tables map[uint64]live, err error) {
 
 // sealHolds reports whether the manifest is the sealed one, if there is a seal, and
 // returns what the seal describes.
-func (s *salvage) sealHolds(under vfs.FS, path string) (files map[string]sealedFile, holds bool) {
-	text, err := readFile(s.disk, filepath.Join(s.src.dir, sealName))
-	if err != nil || !wholeSeal(text) {
+func (s *salvage) sealHolds(under vfs.FS, path string) (files map[string]logcheck.SealedFile, holds bool) {
+	text, err := storedir.ReadFile(s.disk, filepath.Join(s.src.dir, logcheck.SealName))
+	if err != nil || !logcheck.WholeSeal(text) {
 		return nil, true
 	}
-	if files, err = sealedFiles(text); err != nil {
+	if files, err = logcheck.SealedFiles(text); err != nil {
 		return nil, true
 	}
 	var damage *crawldb.CorruptError
-	err = checkSeal(text, under, path)
+	err = logcheck.CheckSeal(text, under, path)
 	return files, !errors.As(err, &damage) || strings.HasSuffix(damage.File, ".log")
 }
 
@@ -163,11 +167,11 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 	}
 	least := uint64(0)
 	if counts != nil {
-		if least, err = leastLog(under, path); err != nil {
+		if least, err = logcheck.LeastLog(under, path); err != nil {
 			return in, err
 		}
 	}
-	gone, _ := missingLogs(under, path)
+	gone, _ := logcheck.MissingLogs(under, path)
 	for _, damage := range gone {
 		s.lostBy(Loss{What: "log", Block: -1}, damage)
 	}
@@ -195,7 +199,7 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 			if l.smallest == l.largest {
 				src.seq = l.largest
 			}
-			if src.t, err = s.openSource(ctx, under, full); absent(err) {
+			if src.t, err = s.openSource(ctx, under, full); storedir.Absent(err) {
 				s.lost(Loss{What: "crawl db", File: full, Offset: -1, Block: -1, Err: err})
 				continue
 			} else if err != nil {
@@ -207,10 +211,10 @@ func (s *salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 				continue // its contents are in tables
 			}
 			if _, ok := closed[name]; !ok && closed != nil {
-				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: errAdded})
+				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: logcheck.ErrAdded})
 				continue
 			}
-			if err := s.readLog(under, full, uint32(number), logs); absent(err) {
+			if err := s.readLog(under, full, uint32(number), logs); storedir.Absent(err) {
 				s.lost(Loss{What: "log", File: full, Offset: -1, Block: -1, Err: err})
 			} else if err != nil {
 				return in, err
@@ -244,19 +248,37 @@ func (s *salvage) openSource(ctx context.Context, under vfs.FS, path string) (*t
 		err = c.Unwrap()
 	}
 	s.lost(Loss{What: "state", File: path, Offset: at, Block: -1, Err: fmt.Errorf("its blocks are found without its index: %w", err)})
-	disk := newAround(t.f, func(at int64, err error) {
-		s.lost(Loss{What: "crawl db", File: path, Offset: at, Block: -1, Err: err})
-	})
-	t.f = aroundFile{t.f, disk}
+	disk := s.zeroFilled(t.f, "crawl db", path)
+	t.f = zeroFilledFile{t.f, disk}
 	if err := t.carve(ctx, disk); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
 
+// zeroFilled returns a reader of a file whose disk may have unreadable places: each run of them
+// is reported once, as lost from a part of the store.
+func (s *salvage) zeroFilled(f vfs.File, what, path string) *failfs.ZeroFillReader {
+	next := int64(-1)
+	return failfs.NewZeroFillReader(f, func(at int64, err error) {
+		if at != next {
+			s.lost(Loss{What: what, File: path, Offset: at, Block: -1, Err: err})
+		}
+		next = at + failfs.PageSize
+	})
+}
+
+// zeroFilledFile is a file that is read through such a reader.
+type zeroFilledFile struct {
+	vfs.File
+	r *failfs.ZeroFillReader
+}
+
+func (f zeroFilledFile) ReadAt(b []byte, at int64) (int, error) { return f.r.ReadAt(b, at) }
+
 // carve finds the blocks of a table by their checksums alone. They are
 // adjacent; after a damaged one, the next may begin anywhere.
-func (t *tableFile) carve(ctx context.Context, disk *around) error {
+func (t *tableFile) carve(ctx context.Context, disk *failfs.ZeroFillReader) error {
 	// Few blocks are larger than near, none than far, which is tried where a
 	// block must begin.
 	const near, far = 256 << 10, 4 << 20
@@ -275,7 +297,7 @@ func (t *tableFile) carve(ctx context.Context, disk *around) error {
 		if _, err := disk.ReadAt(b, at); err != nil {
 			return err
 		}
-		if behind := disk.behind(at); behind > at {
+		if behind := disk.ReadableFrom(at); behind > at {
 			at, begins = behind, false // no block that begins here is whole
 			continue
 		}
@@ -332,7 +354,7 @@ func (t *tableFile) dataBlock(at, size int64) (b tableBlock, ok bool) {
 // blockEnd returns the size of the block that b begins with, without its
 // trailer; negative if there is none.
 func blockEnd(b []byte) int {
-	sum := ^uint32(0)
+	sum, castagnoli := ^uint32(0), crc32.MakeTable(crc32.Castagnoli)
 	for n := 0; n+block.TrailerLen <= len(b); n++ {
 		sum = castagnoli[byte(sum)^b[n]] ^ sum>>8
 		// b[n] would be the kind of compression, which the sum covers.
@@ -543,16 +565,14 @@ func (s *salvage) readLog(under vfs.FS, path string, number uint32, into map[str
 	if err != nil {
 		return err
 	}
-	disk := newAround(f, func(at int64, err error) {
-		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: err})
-	})
-	if info.Size() > mostRecords {
-		s.lost(Loss{What: "log", File: path, Offset: mostRecords, Block: -1, Err: errLong})
+	disk := s.zeroFilled(f, "log", path)
+	if info.Size() > logcheck.MaxSize {
+		s.lost(Loss{What: "log", File: path, Offset: logcheck.MaxSize, Block: -1, Err: logcheck.ErrLong})
 	}
-	return eachRecord(disk, min(info.Size(), mostRecords), number, func(rec []byte) {
+	return logcheck.EachRecord(disk, min(info.Size(), logcheck.MaxSize), number, func(rec []byte) {
 		readBatch(rec, into)
 	}, func(at int64) {
-		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: errRecord})
+		s.lost(Loss{What: "log", File: path, Offset: at, Block: -1, Err: logcheck.ErrRecord})
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 )
 
 // never is a lag of the host db after which no test is waiting any more. A sync by
@@ -154,7 +155,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 				if took := time.Since(ended); took > 2*time.Second {
 					t.Errorf("at %d with %d free: it took %v to stop", at, left, took)
 				}
-				if closed != nil && !isFull(closed) {
+				if closed != nil && !failfs.IsFull(closed) {
 					t.Errorf("at %d with %d free: %v", at, left, closed)
 				}
 				disk.OnOp = nil
@@ -325,29 +326,6 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// A clock that goes back does not keep the store from seeing that the disk is full.
-func TestRoomIsLookedForByAClockThatWentBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := dirstoretest.NewDisk()
-		disk.Resize(1 << 30)
-		o := onDisk(small(), disk)
-		o.MinFree = 60_000
-		db, err := Open(memPath, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		db.space.looked.Store(time.Now().AddDate(10, 0, 0).UnixNano())
-		used, _ := disk.Usage()
-		disk.Resize(used + 30_000)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := db.Crawl().Update(ctx, crawldb.Batch{Marks: crawldb.Mark("job", "here")}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("an update without room: %v", err)
 		}
 	})
 }

@@ -12,14 +12,15 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // Verify checks a whole store: every file, every block of every table by its checksum, the
@@ -96,7 +97,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 		}
 		torn := info.Size() - offsetOf(bad)
 		if c.Report.Torn += torn; torn > 0 {
-			c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: errTorn})
+			c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: logcheck.ErrTorn})
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func offsetOf(err error) int64 {
 func check(ctx context.Context, dir string, c *verify.Check) error {
 	h, err := claim(dir, true, nil)
 	known := true
-	if damage := err; errors.Is(err, ErrDamaged) || unreadable(err) {
+	if damage := err; errors.Is(err, ErrDamaged) || storedir.Unreadable(err) {
 		// Its contents can still be checked.
 		known = false
 		if h, err = noFormat(dir); err == nil {
@@ -147,7 +148,7 @@ func check(ctx context.Context, dir string, c *verify.Check) error {
 		return errors.Join(err, h.lock.Close())
 	}
 	db, err := openClaimed(h, Options{ReadOnly: true, CacheSize: onceCache}) // with the lock, for which others are waiting
-	if errors.Is(err, ErrDamaged) || unreadable(err) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, ErrDamaged) || storedir.Unreadable(err) || errors.Is(err, fs.ErrNotExist) {
 		c.Damage(err)
 		return checkSegments(ctx, filepath.Join(h.dir, segmentsName), c)
 	}
@@ -170,7 +171,7 @@ func noFormat(dir string) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockShared(filepath.Join(abs, lockName))
+	lock, err := storedir.LockShared(filepath.Join(abs, lockName))
 	return &home{dir: abs, lock: lock}, err
 }
 
@@ -235,22 +236,22 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	path := filepath.Join(dir, databaseName)
 	sealed := true // the manifest, as far as is known
 	long := ""     // a file that was reported, and need not be read to its end
-	if text, err := readFile(machine(), filepath.Join(dir, sealName)); err == nil {
-		if !wholeSeal(text) {
-			c.Add(verify.Finding{File: filepath.Join(dir, sealName), Offset: 0, Block: -1, Err: errSeal})
-		} else if err := checkSeal(text, machine(), path); err != nil {
+	if text, err := storedir.ReadFile(storedir.Machine(), filepath.Join(dir, logcheck.SealName)); err == nil {
+		if !logcheck.WholeSeal(text) {
+			c.Add(verify.Finding{File: filepath.Join(dir, logcheck.SealName), Offset: 0, Block: -1, Err: logcheck.ErrSeal})
+		} else if err := logcheck.CheckSeal(text, storedir.Machine(), path); err != nil {
 			sealed = false
 			c.Damage(err)
-			if damage := new(crawldb.CorruptError); errors.Is(err, errLong) && errors.As(err, &damage) {
+			if damage := new(crawldb.CorruptError); errors.Is(err, logcheck.ErrLong) && errors.As(err, &damage) {
 				long = damage.File
 			}
 		}
-	} else if unreadable(err) {
+	} else if storedir.Unreadable(err) {
 		c.Damage(err)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	names, err := machine().List(path)
+	names, err := storedir.Machine().List(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // opening it reports it
@@ -258,14 +259,14 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		return err
 	}
 	slices.Sort(names)
-	manifest := currentManifest(names)
+	manifest := logcheck.CurrentManifest(names)
 	var counts map[uint64]live
 	if sealed {
-		if counts, err = liveTables(machine(), path); err != nil {
+		if counts, err = liveTables(storedir.Machine(), path); err != nil {
 			return err
 		}
 	}
-	missing, _ := missingLogs(machine(), path) // what cannot be read is reported below
+	missing, _ := logcheck.MissingLogs(storedir.Machine(), path) // what cannot be read is reported below
 	for _, damage := range missing {
 		c.Damage(damage)
 	}
@@ -282,23 +283,23 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 		case ext == ".sst":
 			err = checkTable(ctx, full, counts[tableNumber(name)], c)
 		case name == manifest:
-			_, err = checkManifest(machine(), full, names)
+			_, err = logcheck.CheckManifest(storedir.Machine(), full, names)
 		case strings.HasPrefix(name, "OPTIONS-"):
-			err = checkOptions(machine(), full)
+			err = logcheck.CheckOptions(storedir.Machine(), full)
 		case ext == ".log":
-			var log records
-			log, err = checkLog(machine(), full)
-			c.Report.Blocks += int64(log.chunks)
-			c.Report.Bytes += log.size
-			if c.Report.Torn += log.tail; log.tail > 0 {
-				c.Add(verify.Finding{File: full, Offset: log.end, Block: -1, Harmless: true, Err: errTorn})
+			var log logcheck.Records
+			log, err = logcheck.CheckLog(storedir.Machine(), full)
+			c.Report.Blocks += int64(log.Chunks)
+			c.Report.Bytes += log.Size
+			if c.Report.Torn += log.Tail; log.Tail > 0 {
+				c.Add(verify.Finding{File: full, Offset: log.End, Block: -1, Harmless: true, Err: logcheck.ErrTorn})
 			}
 		}
 		switch {
 		case errors.Is(err, ErrDamaged):
 			c.Damage(err)
 			err = nil
-		case absent(err):
+		case storedir.Absent(err):
 			c.Damage(&crawldb.CorruptError{File: full, Offset: -1, Err: err})
 			err = nil
 		}
@@ -329,7 +330,7 @@ func tableNumber(name string) uint64 {
 // checkTable checks a table, and that it is the one that the manifest means, if that says
 // anything.
 func checkTable(ctx context.Context, path string, means live, c *verify.Check) error {
-	t, err := openTable(machine(), path)
+	t, err := openTable(storedir.Machine(), path)
 	if t != nil {
 		defer t.close()
 	}
@@ -350,94 +351,6 @@ func checkTable(ctx context.Context, path string, means live, c *verify.Check) e
 }
 
 var errOther = errors.New("it is another table than the manifest says")
-
-// errTorn says that a file ends with something that was being written.
-var errTorn = errors.New("the rest is cut off: a crash left it incomplete")
-
-// checkLog distinguishes damage of a log from what a crash has cut off: each record
-// says how far the log was synced when it was written, and a crash may lose sectors
-// of the last record, but does not change them.
-func checkLog(under vfs.FS, path string) (records, error) {
-	r, err := recordsOf(under, path, logNumber(path))
-	if err == nil && r.broken() {
-		return records{}, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: r.end, Err: errRecord})
-	}
-	return r, err
-}
-
-// logNumber is the number of a log, which its records carry; zero for other
-// files.
-func logNumber(path string) uint32 {
-	text, ok := strings.CutSuffix(filepath.Base(path), ".log")
-	n, err := strconv.ParseUint(text, 10, 32)
-	if !ok || err != nil {
-		return 0
-	}
-	return uint32(n)
-}
-
-func recordsOf(under vfs.FS, path string, number uint32) (records, error) {
-	f, err := under.Open(path)
-	if err != nil {
-		return records{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return records{}, err
-	}
-	if info.Size() > mostRecords {
-		return records{}, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: mostRecords, Err: errLong})
-	}
-	return readRecords(f, info.Size(), number)
-}
-
-// checkOptions protects the engine, which reads the whole file at once, from one that
-// is far too long.
-func checkOptions(under vfs.FS, path string) error {
-	info, err := under.Stat(path)
-	if err == nil && info.Size() > mostText {
-		return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: path, Offset: mostText, Err: errLong})
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // opening it reports it
-	}
-	return err
-}
-
-var errLong = errors.New("it is far too long")
-
-// checkRecords checks the manifest and logs of a database, which may not exist yet.
-// It reports what the engine will cut off their ends.
-func checkRecords(under vfs.FS, path string, torn func(file string, at, size int64)) error {
-	names, err := under.List(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	manifest := currentManifest(names)
-	for _, name := range names {
-		full := under.PathJoin(path, name)
-		var r records
-		switch {
-		case name == manifest:
-			r, err = checkManifest(under, full, names)
-		case strings.HasSuffix(name, ".log"):
-			r, err = checkLog(under, full)
-		case strings.HasPrefix(name, "OPTIONS-"):
-			err = checkOptions(under, full)
-		}
-		if err != nil {
-			return err
-		}
-		if r.tail > 0 && torn != nil {
-			torn(full, r.end, r.tail)
-		}
-	}
-	return nil
-}
 
 // foreignFiles reports files that do not belong to the store.
 func foreignFiles(ctx context.Context, dir string, c *verify.Check) error {
@@ -474,7 +387,7 @@ func ours(rel string, e fs.DirEntry) bool {
 	name := parts[len(parts)-1]
 	switch {
 	case len(parts) == 1:
-		return slices.Contains([]string{formatName, newName, lockName, sealName, newSealName, databaseName, segmentsName, configName}, rel) || slices.Contains(formerRunNames(), rel)
+		return slices.Contains([]string{formatName, newName, lockName, logcheck.SealName, logcheck.NewSealName, databaseName, segmentsName, configName}, rel) || slices.Contains(formerRunNames(), rel)
 	case parts[0] == databaseName:
 		return len(parts) == 2 && (name == "LOCK" || strings.HasSuffix(name, ".dbtmp") || engineFile(name))
 	case len(parts) == 2:
@@ -487,7 +400,7 @@ func ours(rel string, e fs.DirEntry) bool {
 // engineFile reports whether a file has a name that the engine uses.
 func engineFile(name string) bool {
 	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-	for _, prefix := range []string{manifestPrefix, "OPTIONS-", "marker.", "temporary.", bulkPrefix, logsPrefix, syncedPrefix} {
+	for _, prefix := range []string{logcheck.ManifestPrefix, "OPTIONS-", "marker.", "temporary.", bulkPrefix, logcheck.LogsPrefix, logcheck.SyncedPrefix} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // vacant checks that a new store can be made.
@@ -70,7 +71,7 @@ func beginWork(disk vfs.FS, dir, mark string) (*work, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(disk.RemoveAll(w.store()), syncDir(disk, dir)); err != nil {
+	if err := errors.Join(disk.RemoveAll(w.store()), storedir.SyncDir(disk, dir)); err != nil {
 		return nil, errors.Join(err, w.lock.Close())
 	}
 	return w, nil
@@ -97,7 +98,7 @@ func (w *work) move(newDir string) error {
 	if err != nil {
 		return errors.Join(err, w.lock.Close())
 	}
-	return errors.Join(w.drop(), syncDir(w.disk, filepath.Dir(w.dir)))
+	return errors.Join(w.drop(), storedir.SyncDir(w.disk, filepath.Dir(w.dir)))
 }
 
 // drop removes the working directory. The mark goes last, and a file that is open is not
@@ -106,7 +107,7 @@ func (w *work) drop() error {
 	if err := errors.Join(w.disk.RemoveAll(w.store()), w.lock.Close()); err != nil {
 		return err
 	}
-	if err := removed(w.disk, w.mark); err != nil {
+	if err := storedir.Remove(w.disk, w.mark); err != nil {
 		return err
 	}
 	_ = w.disk.Remove(w.dir)

@@ -1,4 +1,4 @@
-package pebblestore
+package logcheck
 
 import (
 	"cmp"
@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/damage"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // A store that is open, or was killed, has no seal, and its manifest does not say which logs
@@ -20,39 +19,35 @@ import (
 // and needed is there. The name is not synced: after a power failure it may be an older one,
 // or none.
 const (
-	logsPrefix = "LOGS-"
-	mostLogs   = 16 // are named: more than are needed at a time, see maxMemTables
+	LogsPrefix   = "LOGS-"
+	maxNamedLogs = 16 // are named: more than are needed at a time, as few memtables wait to be flushed
 )
 
-// nameLogs is called when the engine has made a log.
-func (d *DB) nameLogs(made pebble.WALCreateInfo) {
-	if made.Err != nil || d.fence.failure() != nil {
-		return
-	}
-	names, err := d.fence.List(d.path)
+// NameLogs makes the file that names the logs of the database in path. It is to be called when
+// the engine has made a log.
+func NameLogs(fs vfs.FS, path string) error {
+	names, err := fs.List(path)
 	if err != nil {
-		d.fence.fail(err)
-		return
+		return err
 	}
 	logs := logsOf(names)
-	name := strings.TrimSuffix(logsPrefix, "-")
-	for _, n := range logs[:min(len(logs), mostLogs)] {
+	name := strings.TrimSuffix(LogsPrefix, "-")
+	for _, n := range logs[:min(len(logs), maxNamedLogs)] {
 		name += fmt.Sprintf("-%06d", n)
 	}
-	if err := makeEmpty(d.fence, d.fence.PathJoin(d.path, name)); err != nil {
-		d.fence.fail(err)
-	}
+	err = storedir.MakeEmpty(fs, fs.PathJoin(path, name))
 	for _, old := range names {
-		if strings.HasPrefix(old, logsPrefix) && old != name {
-			_ = d.fence.Remove(d.fence.PathJoin(d.path, old)) // the newest counts
+		if strings.HasPrefix(old, LogsPrefix) && old != name {
+			_ = fs.Remove(fs.PathJoin(path, old)) // the newest counts
 		}
 	}
+	return err
 }
 
 // logsOf returns the numbers of the logs among files, descending.
 func logsOf(names []string) (logs []uint32) {
 	for _, name := range names {
-		if n := logNumber(name); n > 0 {
+		if n := LogNumber(name); n > 0 {
 			logs = append(logs, n)
 		}
 	}
@@ -63,13 +58,13 @@ func logsOf(names []string) (logs []uint32) {
 // namedLogs returns the numbers that the newest such name has, descending.
 func namedLogs(names []string) (logs []uint32) {
 	for _, name := range names {
-		text, ok := strings.CutPrefix(name, logsPrefix)
+		text, ok := strings.CutPrefix(name, LogsPrefix)
 		if !ok {
 			continue
 		}
 		var own []uint32
 		for part := range strings.SplitSeq(text, "-") {
-			own = append(own, logNumber(part+".log"))
+			own = append(own, LogNumber(part+".log"))
 		}
 		if len(logs) == 0 || own[0] > logs[0] {
 			logs = own
@@ -78,10 +73,10 @@ func namedLogs(names []string) (logs []uint32) {
 	return logs
 }
 
-var errNoLog = errors.New("it is missing, with what was written to it")
+var ErrNoLog = errors.New("it is missing, with what was written to it")
 
-// missingLogs returns damage for each log that is named and needed, but not there.
-func missingLogs(under vfs.FS, path string) (damage []error, err error) {
+// MissingLogs returns damage for each log that is named and needed, but not there.
+func MissingLogs(under vfs.FS, path string) (missing []error, err error) {
 	names, err := under.List(path)
 	if err != nil {
 		return nil, err
@@ -91,21 +86,21 @@ func missingLogs(under vfs.FS, path string) (damage []error, err error) {
 	if len(gone) == 0 { // as nearly always: the manifest need not be read
 		return nil, nil
 	}
-	if manifest := currentManifest(names); manifest != "" {
+	if manifest := CurrentManifest(names); manifest != "" {
 		// A damaged one, which is reported anyway, may not say that it needs none of these.
-		if _, err := checkManifest(under, under.PathJoin(path, manifest), names); err != nil {
+		if _, err := CheckManifest(under, under.PathJoin(path, manifest), names); err != nil {
 			return nil, err
 		}
 	}
-	least, err := leastLog(under, path)
+	least, err := LeastLog(under, path)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range gone {
 		if uint64(n) >= least {
 			name := under.PathJoin(path, fmt.Sprintf("%06d.log", n))
-			damage = append(damage, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: name, Offset: -1, Err: errNoLog}))
+			missing = append(missing, damage.At(name, -1, ErrNoLog))
 		}
 	}
-	return damage, nil
+	return missing, nil
 }

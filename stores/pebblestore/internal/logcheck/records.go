@@ -1,4 +1,4 @@
-package pebblestore
+package logcheck
 
 import (
 	"bytes"
@@ -23,50 +23,50 @@ const (
 	recordsPerSet = 4 // whole, first, middle and last chunk of a record
 )
 
-// mostRecords is more than any log or manifest has: a log ends with its memtable, of at
+// MaxSize is more than any log or manifest has: a log ends with its memtable, of at
 // most a GiB, or after a single step of that size. A longer file is an error of the file
 // system, and mostly a hole.
-const mostRecords = 3 << 30
+const MaxSize = 3 << 30
 
-var errRecord = errors.New("wrong checksum of a record")
+var ErrRecord = errors.New("wrong checksum of a record")
 
-// records describes the contents of a file of records.
-type records struct {
-	// chunks counts those that are whole, up to end, where the next one should be;
-	// size is that of the file.
-	chunks int
-	end    int64
-	size   int64
-	// tail counts the bytes after end that are not zero, or were zeroed.
-	tail int64
-	// later says that there is a good chunk after end, so that the damage is
-	// not where a crash cuts; whole that the chunk at end is complete, and none
+// Records describes the contents of a file of records.
+type Records struct {
+	// Chunks counts those that are whole, up to End, where the next one should be;
+	// Size is that of the file.
+	Chunks int
+	End    int64
+	Size   int64
+	// Tail counts the bytes after End that are not zero, or were zeroed.
+	Tail int64
+	// later says that there is a good chunk after End, so that the damage is
+	// not where a crash cuts; whole that the chunk at End is complete, and none
 	// of its sectors is empty.
 	later, whole bool
 	// synced is how far the file was synced, according to a good chunk after
-	// end.
+	// End.
 	synced int64
-	// altered says that the chunk at end was changed after it was written.
+	// altered says that the chunk at End was changed after it was written.
 	altered bool
 }
 
-// broken reports whether a log has damage at end that no crash can have caused.
-func (r *records) broken() bool { return r.synced > r.end || r.altered }
+// Broken reports whether a log has damage at End that no crash can have caused.
+func (r *Records) Broken() bool { return r.synced > r.End || r.altered }
 
-// readRecords reads a file of records. number is that of the log, 0 for a
+// Read reads a file of records. number is that of the log, 0 for a
 // manifest.
-func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
-	out := records{size: size}
+func Read(r io.ReaderAt, size int64, number uint32) (Records, error) {
+	out := Records{Size: size}
 	buf := make([]byte, recordBlock)
 	for from := int64(0); from < size; from += recordBlock {
 		b := buf[:min(recordBlock, size-from)]
 		if n, err := r.ReadAt(b, from); n < len(b) {
 			return out, err
 		}
-		if out.end < from {
+		if out.End < from {
 			// An earlier chunk was bad: look for a good one after it.
 			out.look(b, number)
-			out.tail += significant(b)
+			out.Tail += significant(b)
 			continue
 		}
 		at := 0
@@ -76,20 +76,20 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 				break
 			}
 			at += n
-			out.chunks++
-			out.end = from + int64(at)
+			out.Chunks++
+			out.End = from + int64(at)
 		}
 		rest := b[at:]
 		switch {
 		case filling(rest, len(b)):
-			out.end = from + recordBlock
+			out.End = from + recordBlock
 		case len(rest) > 0:
-			out.end = from + int64(at)
-			if out.tail = significant(rest); endMark(rest, number) {
-				out.tail = 0
+			out.End = from + int64(at)
+			if out.Tail = significant(rest); endMark(rest, number) {
+				out.Tail = 0
 			}
 			out.whole = wholeChunk(rest, at)
-			out.altered = altered(rest, at, number) || out.end == 0 && foreignHead(rest, number)
+			out.altered = altered(rest, at, number) || out.End == 0 && foreignHead(rest, number)
 			out.look(rest[1:], number)
 		}
 	}
@@ -98,6 +98,15 @@ func readRecords(r io.ReaderAt, size int64, number uint32) (records, error) {
 
 // recordHeadMost is the size of the largest head.
 const recordHeadMost = recordHead + 4 + 8
+
+// chunkSum returns the sum of a chunk, as the engine masks it.
+func chunkSum(b []byte) uint32 {
+	sum := crc32.Checksum(b, castagnoli())
+	return (sum>>15 | sum<<17) + 0xa282ead8
+}
+
+// castagnoli is the polynomial of the engine's sums, and of those of the seal.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // filling reports whether rest is the remainder of a block, given its size so
 // far, that had no room for another head: the engine fills it with zeros.
@@ -111,8 +120,7 @@ func chunk(b []byte, number uint32) (size int, ok bool) {
 	if size, ok = chunkSize(b, number); !ok {
 		return 0, false
 	}
-	sum := crc32.Checksum(b[6:size], castagnoli)
-	return size, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
+	return size, binary.LittleEndian.Uint32(b) == chunkSum(b[6:size])
 }
 
 // chunkSize is chunk without checking the sum.
@@ -135,7 +143,7 @@ func chunkSize(b []byte, number uint32) (size int, ok bool) {
 }
 
 // look looks for good chunks after a bad one.
-func (r *records) look(b []byte, number uint32) {
+func (r *Records) look(b []byte, number uint32) {
 	for i := 0; i+recordHead <= len(b); i++ {
 		if number > 0 && b[i+6] <= recordsPerSet {
 			continue // without the number of a log only the checksum could tell
@@ -223,9 +231,9 @@ func foreignHead(b []byte, number uint32) bool {
 // significant returns the length of b without the zeros at its end.
 func significant(b []byte) int64 { return int64(len(bytes.TrimRight(b, "\x00"))) }
 
-// eachRecord calls f with each whole record of a log, including those after
+// EachRecord calls f with each whole record of a log, including those after
 // damage, and lost with where damage begins that is not the end of the log.
-func eachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost func(at int64)) error {
+func EachRecord(r io.ReaderAt, size int64, number uint32, f func([]byte), lost func(at int64)) error {
 	buf := make([]byte, recordBlock)
 	var rec []byte
 	within, bad := false, int64(-1)

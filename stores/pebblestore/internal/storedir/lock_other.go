@@ -1,6 +1,6 @@
 //go:build !unix || solaris || aix
 
-package pebblestore
+package storedir
 
 import (
 	"errors"
@@ -23,9 +23,9 @@ func lockFile(name string) (io.Closer, error) {
 	return nil, errors.Join(ErrLocked, err)
 }
 
-// lockShared is lockFile for an existing file: these systems have no shared
+// LockShared is lockFile for an existing file: these systems have no shared
 // lock.
-func lockShared(name string) (io.Closer, error) {
+func LockShared(name string) (io.Closer, error) {
 	if _, err := os.Stat(name); err != nil {
 		return notLocked(err)
 	}

@@ -1,4 +1,4 @@
-package pebblestore
+package logcheck
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ func logChunk(kind byte, synced uint64, body []byte) []byte {
 	binary.LittleEndian.PutUint32(b[7:], 7)
 	binary.LittleEndian.PutUint64(b[11:], synced)
 	b = append(b, body...)
-	sum := crc32.Checksum(b[6:], castagnoli)
+	sum := crc32.Checksum(b[6:], castagnoli())
 	binary.LittleEndian.PutUint32(b, (sum>>15|sum<<17)+0xa282ead8)
 	return b
 }
@@ -28,12 +28,12 @@ func TestFillingOfABlockIsNoDamage(t *testing.T) {
 		log = append(log, make([]byte, room)...)
 		second := logChunk(1, recordBlock+1, []byte("second"))
 		log = append(log, second...)
-		got, err := readRecords(bytes.NewReader(log), int64(len(log)), 7)
-		if err != nil || got.broken() || got.chunks != 2 || got.end != int64(len(log)) || got.tail != 0 {
+		got, err := Read(bytes.NewReader(log), int64(len(log)), 7)
+		if err != nil || got.Broken() || got.Chunks != 2 || got.End != int64(len(log)) || got.Tail != 0 {
 			t.Errorf("%d bytes of filling: %+v, %v", room, got, err)
 		}
 		n := 0
-		err = eachRecord(bytes.NewReader(log), int64(len(log)), 7, func([]byte) { n++ }, func(at int64) { t.Errorf("%d bytes of filling are damage at %d", room, at) })
+		err = EachRecord(bytes.NewReader(log), int64(len(log)), 7, func([]byte) { n++ }, func(at int64) { t.Errorf("%d bytes of filling are damage at %d", room, at) })
 		if err != nil || n != 2 {
 			t.Errorf("%d bytes of filling: %d records, %v", room, n, err)
 		}

@@ -1,4 +1,4 @@
-package pebblestore
+package logcheck
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/damage"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
 // A seal is a file that exists while a store is closed after an orderly end. It
@@ -27,16 +27,14 @@ import (
 // The file is removed before the engine is opened and written after it was
 // closed. A store without one is opened as after a crash.
 const (
-	sealName    = "SEAL"
-	newSealName = "SEAL.new"
+	SealName    = "SEAL"
+	NewSealName = "SEAL.new"
 	sealMagic   = "recrawl pebblestore seal 1\n"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // sealed reports whether a file is covered by the seal.
 func sealed(name string) bool {
-	return isManifest(name) || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-") || strings.HasSuffix(name, ".log")
+	return IsManifest(name) || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-") || strings.HasSuffix(name, ".log")
 }
 
 // sealText describes the files of the database as they are.
@@ -56,7 +54,7 @@ func sealText(under vfs.FS, path string) ([]byte, error) {
 		}
 		text = fmt.Appendf(text, "%08x %d %s\n", sum, size, name)
 	}
-	return fmt.Appendf(text, "%08x\n", crc32.Checksum(text, castagnoli)), nil
+	return fmt.Appendf(text, "%08x\n", crc32.Checksum(text, castagnoli())), nil
 }
 
 func checksum(under vfs.FS, name string) (sum uint32, size int64, err error) {
@@ -65,61 +63,61 @@ func checksum(under vfs.FS, name string) (sum uint32, size int64, err error) {
 		return 0, 0, err
 	}
 	defer f.Close()
-	h := crc32.New(castagnoli)
+	h := crc32.New(castagnoli())
 	size, err = io.Copy(h, f)
 	return h.Sum32(), size, err
 }
 
-// seal closes the store in dir, whose database is in path.
-func seal(dir string, under vfs.FS, path string) error {
+// Seal seals the store in dir, whose database is in path.
+func Seal(dir string, under vfs.FS, path string) error {
 	text, err := sealText(under, path)
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(dir, sealName)
-	made := filepath.Join(dir, newSealName)
-	if err := writeFile(under, made, text); err != nil {
+	name := filepath.Join(dir, SealName)
+	made := filepath.Join(dir, NewSealName)
+	if err := storedir.WriteFile(under, made, text); err != nil {
 		return errors.Join(err, under.Remove(made))
 	}
 	if err := under.Rename(made, name); err != nil {
 		return err
 	}
-	return syncDir(under, dir)
+	return storedir.SyncDir(under, dir)
 }
 
-// unseal checks the seal, if there is one, and removes it unless it must stay.
-func unseal(dir string, under vfs.FS, path string, stays bool) error {
-	name := filepath.Join(dir, sealName)
-	text, err := readFile(under, name)
+// Unseal checks the seal, if there is one, and removes it unless it must stay.
+func Unseal(dir string, under vfs.FS, path string, stays bool) error {
+	name := filepath.Join(dir, SealName)
+	text, err := storedir.ReadFile(under, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := checkSeal(text, under, path); err != nil || stays {
+	if err := CheckSeal(text, under, path); err != nil || stays {
 		return err
 	}
 	if err := under.Remove(name); err != nil {
 		return err
 	}
-	return syncDir(under, dir)
+	return storedir.SyncDir(under, dir)
 }
 
 var (
-	errSeal    = errors.New("wrong checksum of the seal")
-	errChanged = errors.New("it has changed since the store was closed")
-	errAdded   = errors.New("it was not there when the store was closed")
+	ErrSeal    = errors.New("wrong checksum of the seal")
+	ErrChanged = errors.New("it has changed since the store was closed")
+	ErrAdded   = errors.New("it was not there when the store was closed")
 )
 
 // sealSum is the length of the line that ends a seal.
 const sealSum = 8 + 1
 
-// wholeSeal reports whether a seal is complete.
-func wholeSeal(text []byte) bool {
+// WholeSeal reports whether a seal is complete.
+func WholeSeal(text []byte) bool {
 	n := len(text) - sealSum
 	return n >= len(sealMagic) && bytes.HasPrefix(text, []byte(sealMagic)) &&
-		string(text[n:]) == fmt.Sprintf("%08x\n", crc32.Checksum(text[:n], castagnoli))
+		string(text[n:]) == fmt.Sprintf("%08x\n", crc32.Checksum(text[:n], castagnoli()))
 }
 
 // changedAt returns where a file has changed, as far as that can be determined.
@@ -127,55 +125,55 @@ func changedAt(under vfs.FS, name string, size, want int64, err error) int64 {
 	if err != nil {
 		return -1
 	}
-	if r, err := recordsOf(under, name, logNumber(name)); err == nil && r.end < size {
-		return r.end
+	if r, err := ReadFile(under, name, LogNumber(name)); err == nil && r.End < size {
+		return r.End
 	}
 	return min(size, want)
 }
 
-// A sealedFile is a file as it was when the store was closed.
-type sealedFile struct {
+// A SealedFile is a file as it was when the store was closed.
+type SealedFile struct {
 	sum  uint32
 	size int64
 }
 
-// sealedFiles returns the files that a complete seal describes, by name.
-func sealedFiles(text []byte) (map[string]sealedFile, error) {
-	files := map[string]sealedFile{}
+// SealedFiles returns the files that a complete seal describes, by name.
+func SealedFiles(text []byte) (map[string]SealedFile, error) {
+	files := map[string]SealedFile{}
 	for line := range strings.Lines(string(text[len(sealMagic) : len(text)-sealSum])) {
-		var f sealedFile
+		var f SealedFile
 		var name string
 		if _, err := fmt.Sscanf(line, "%x %d %s\n", &f.sum, &f.size, &name); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: sealName, Offset: -1, Err: err})
+			return nil, damage.At(SealName, -1, err)
 		}
 		files[name] = f
 	}
 	return files, nil
 }
 
-// checkSeal compares the database with its seal. A damaged seal proves nothing. A log that
+// CheckSeal compares the database with its seal. A damaged seal proves nothing. A log that
 // the seal does not describe is another's, and the engine would replay it; but an old one,
 // which is not replayed, may come back when the power fails.
-func checkSeal(text []byte, under vfs.FS, path string) error {
-	if !wholeSeal(text) {
+func CheckSeal(text []byte, under vfs.FS, path string) error {
+	if !WholeSeal(text) {
 		return nil
 	}
-	files, err := sealedFiles(text)
+	files, err := SealedFiles(text)
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		want, full := files[name], under.PathJoin(path, name)
-		if info, err := under.Stat(full); err == nil && info.Size()-mostText > want.size {
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: want.size, Err: fmt.Errorf("%w: %w", errChanged, errLong)})
+		if info, err := under.Stat(full); err == nil && info.Size()-storedir.MaxText > want.size {
+			return damage.At(full, want.size, fmt.Errorf("%w: %w", ErrChanged, ErrLong))
 		}
 		switch sum, size, err := checksum(under, full); {
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(name, ".log"):
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: -1, Err: errNoLog})
+			return damage.At(full, -1, ErrNoLog)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
 		case err != nil || sum != want.sum || size != want.size:
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: full, Offset: changedAt(under, full, size, want.size, err), Err: errChanged})
+			return damage.At(full, changedAt(under, full, size, want.size, err), ErrChanged)
 		}
 	}
 	names, err := under.List(path)
@@ -185,13 +183,13 @@ func checkSeal(text []byte, under vfs.FS, path string) error {
 	if err != nil {
 		return err
 	}
-	least, err := leastLog(under, path)
+	least, err := LeastLog(under, path)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if _, ok := files[name]; !ok && strings.HasSuffix(name, ".log") && uint64(logNumber(name)) >= least {
-			return fmt.Errorf("%w: %w", ErrDamaged, &crawldb.CorruptError{File: under.PathJoin(path, name), Offset: -1, Err: errAdded})
+		if _, ok := files[name]; !ok && strings.HasSuffix(name, ".log") && uint64(LogNumber(name)) >= least {
+			return damage.At(under.PathJoin(path, name), -1, ErrAdded)
 		}
 	}
 	return nil

@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package pebblestore
+package storedir
 
 import (
 	"errors"
@@ -33,8 +33,8 @@ func lockFile(name string) (io.Closer, error) {
 	return f, nil
 }
 
-// lockShared keeps writers out, and changes nothing.
-func lockShared(name string) (io.Closer, error) {
+// LockShared keeps writers out, and changes nothing.
+func LockShared(name string) (io.Closer, error) {
 	// Opening a pipe would wait for somebody to write into it.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

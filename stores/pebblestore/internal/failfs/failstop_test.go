@@ -1,9 +1,10 @@
-package pebblestore
+package failfs
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -43,11 +44,11 @@ func TestTablesAreWrittenInLargePieces(t *testing.T) {
 		name         string
 		most, writes int
 	}{
-		{"000001.sst", 100, 6}, {bulkPrefix + "links-0", 100, 6}, {"000002.log", 200, pieces},
+		{"000001.sst", 100, 6}, {"bulk-links-0", 100, 6}, {"000002.log", 200, pieces},
 		{"000003.sst", 1, 2}, {"000004.sst", 2, 3}, {"000005.sst", 5, 6},
 	} {
 		disk := &writesFS{FS: vfs.NewMem(), most: test.most}
-		f := newFence(disk, func(error) {})
+		f := NewFailStop(disk, Hooks{OnFail: func(error) {}, Gather: func(name string) bool { return strings.HasPrefix(name, "bulk-") }})
 		file, err := f.Create(test.name, vfs.WriteCategoryUnspecified)
 		if err != nil {
 			t.Fatal(err)
@@ -70,20 +71,20 @@ func TestTablesAreWrittenInLargePieces(t *testing.T) {
 			failed = append(failed, err)
 			if i+1 == synced {
 				failed = append(failed, file.Sync())
-				if n := size(); n != synced*len(piece) && f.failure() == nil {
+				if n := size(); n != synced*len(piece) && f.Failure() == nil {
 					t.Errorf("%s: %d bytes when synced", test.name, n)
 				}
 			}
 		}
 		failed = append(failed, file.Close())
-		if n := size(); n != pieces*len(piece) && f.failure() == nil {
+		if n := size(); n != pieces*len(piece) && f.Failure() == nil {
 			t.Errorf("%s: %d bytes when closed", test.name, n)
 		}
 		if disk.writes != test.writes {
 			t.Errorf("%s: %d writes, want %d", test.name, disk.writes, test.writes)
 		}
-		if fails := disk.writes > disk.most; fails != (f.failure() != nil) || fails != (errors.Join(failed...) != nil) {
-			t.Errorf("%s: %v, %v", test.name, f.failure(), errors.Join(failed...))
+		if fails := disk.writes > disk.most; fails != (f.Failure() != nil) || fails != (errors.Join(failed...) != nil) {
+			t.Errorf("%s: %v, %v", test.name, f.Failure(), errors.Join(failed...))
 		}
 	}
 }
