@@ -109,7 +109,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 	if err != nil {
 		return 0, err
 	}
-	block := round.Told
+	block := round.Delivered
 	prior, err := c.priorStates(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("recrawl: %w", err)
@@ -131,7 +131,7 @@ func (c *Crawler) deliver(ctx context.Context, name string) (events int, err err
 			return events, err
 		}
 		block++
-		if err := c.setMark(ctx, segment.RoundJob(name), segment.Round{Told: block}.String()); err != nil {
+		if err := c.setMark(ctx, segment.RoundMark(name), segment.Round{Delivered: block}.String()); err != nil {
 			return events, err
 		}
 	}

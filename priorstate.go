@@ -63,7 +63,7 @@ func (s *priorState) pageState() PageState {
 
 // priorStateJob is the mark that counts the blocks of saved states of a segment; each block is
 // a mark under it.
-func priorStateJob(name string) string { return segment.RoundJob(name) + "/before" }
+func priorStateJob(name string) string { return segment.RoundMark(name) + "/before" }
 
 func priorStateBlockJob(segment string, n int) string {
 	return priorStateJob(segment) + "/" + strconv.Itoa(n)
@@ -106,7 +106,7 @@ func (c *Crawler) priorStates(ctx context.Context, name string) (map[string]prio
 		if err != nil {
 			return nil, err
 		}
-		if _, err := segment.Unmark(&d); err != nil { // what is left is the record
+		if _, err := segment.TakePlacement(&d); err != nil { // what is left is the record
 			return nil, err
 		}
 		if k := priorStateOf(&d); k != (priorState{}) {
@@ -122,7 +122,7 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 	if c.opts.OnPage == nil || c.opts.Fetch.Following.MaxRedirects <= 0 && c.opts.Fetch.Following.Depth <= 0 {
 		return nil
 	}
-	if cursor, err := c.stores.Crawl.Mark(ctx, update.Job(name)); err != nil || cursor != "" {
+	if cursor, err := c.stores.Crawl.Mark(ctx, update.SegmentMark(name)); err != nil || cursor != "" {
 		return err
 	}
 	urls, err := c.unlisted(ctx, name)

@@ -223,7 +223,7 @@ func (c *Crawler) nextDue(ctx context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	var next time.Time
-	q := crawldb.DueQuery{Now: c.opts.Now(), Limit: 1, MinPriority: c.opts.Generate.MinScore, Seen: func(d *crawldb.Datum) {
+	q := crawldb.DueQuery{Now: c.opts.Now(), Limit: 1, MinPriority: c.opts.Generate.MinScore, NotDue: func(d *crawldb.Datum) {
 		at := d.FetchTime
 		if d.LeasedUntil.After(at) {
 			at = d.LeasedUntil
@@ -233,7 +233,7 @@ func (c *Crawler) nextDue(ctx context.Context) (time.Time, error) {
 		}
 	}}
 	if ahead > 0 {
-		q.Beyond = q.Now.Add(ahead)
+		q.DueBeyond = q.Now.Add(ahead)
 	}
 	for _, err := range store.Due(ctx, q) {
 		if err != nil {

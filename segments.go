@@ -38,7 +38,7 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 			return err
 		}
 		// The visits in it were counted when the segments that it is made of were done.
-		if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(segment.RoundJob(name), segment.Round{Done: true}.String())}); err != nil {
+		if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(segment.RoundMark(name), segment.Round{Done: true}.String())}); err != nil {
 			return err
 		}
 		if err := c.stores.Crawl.Sync(ctx); err != nil || complete == nil {
@@ -76,7 +76,7 @@ func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 // removeMarks removes the marks of a segment that is not there any more.
 func (c *Crawler) removeMarks(ctx context.Context, name string) error {
 	marks := c.clearedStateMarks(ctx, name)
-	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
+	for _, job := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
 		marks[job] = ""
 	}
 	return c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
@@ -133,7 +133,7 @@ func (c *Crawler) unfinished(ctx context.Context) (oldest string, damaged []stri
 
 // roundState returns how far a segment has come after its update.
 func (c *Crawler) roundState(ctx context.Context, name string) (segment.Round, error) {
-	mark, err := c.readMark(ctx, segment.RoundJob(name))
+	mark, err := c.readMark(ctx, segment.RoundMark(name))
 	if err != nil {
 		return segment.Round{}, err
 	}
@@ -202,7 +202,7 @@ func (c *Crawler) finishSegment(ctx context.Context, name string) error {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
-	marks[segment.RoundJob(name)] = segment.Round{Done: true}.String()
+	marks[segment.RoundMark(name)] = segment.Round{Done: true}.String()
 	err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 	if err != nil {
 		return fmt.Errorf("recrawl: %w", err)
@@ -230,7 +230,7 @@ func (c *Crawler) removeOldSegments(ctx context.Context) error {
 
 // hasMarks reports whether a segment has left a mark.
 func (c *Crawler) hasMarks(ctx context.Context, name string) (bool, error) {
-	for _, job := range []string{update.Job(name), rank.Job(name), segment.RoundJob(name)} {
+	for _, job := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
 		if mark, err := c.stores.Crawl.Mark(ctx, job); err != nil || mark != "" {
 			return mark != "", err
 		}

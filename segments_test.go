@@ -188,7 +188,7 @@ func TestKeepSegments(t *testing.T) {
 			t.Errorf("kept %v of %v", kept, r.Segments)
 		}
 		for i, name := range r.Segments {
-			for _, job := range []string{update.Job(name), "round/" + name} {
+			for _, job := range []string{update.SegmentMark(name), "round/" + name} {
 				mark, err := s.db.Crawl().Mark(t.Context(), job)
 				if gone := i < r.Rounds-2; err != nil || gone != (mark == "") {
 					t.Errorf("segment %d of %d: mark %s is %q, %v", i, r.Rounds, job, mark, err)

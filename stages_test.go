@@ -117,7 +117,7 @@ func TestListsByTheAddressesOfTheProtocol(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn, err := segment.Unmark(&d)
+			turn, err := segment.TakePlacement(&d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -208,7 +208,7 @@ func selection(seq due, now time.Time, n, most int) (c cost, err error) {
 	q := crawldb.DueQuery{Now: now, Limit: n}
 	if most > 0 {
 		q.Limit = 0
-		q.Want = func(host string) bool { return taken[host] < most }
+		q.WantHost = func(host string) bool { return taken[host] < most }
 	}
 	before, err := cpuSum()
 	if err != nil {

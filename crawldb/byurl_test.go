@@ -92,7 +92,7 @@ func (f *breaking) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.
 
 var errBroken = errors.New("broken")
 
-func TestScansThatFail(t *testing.T) {
+func TestFailedScanIsReported(t *testing.T) {
 	for after := range 4 {
 		s := &breaking{storeOf(t, crawldb.Datum{URL: "http://a.example/"}, crawldb.Datum{URL: "http://b.example/"}), after}
 		var last error

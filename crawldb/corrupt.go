@@ -16,10 +16,10 @@ type CorruptError struct {
 	Offset int64
 	// URL is the URL of the damaged record; empty if it is not a single record.
 	URL string
-	// Behind is a key after the damage, from which a scan may resume; empty if none
+	// ResumeKey is a key after the damage, from which a scan may resume; empty if none
 	// is known.
-	Behind string
-	Err    error
+	ResumeKey string
+	Err       error
 }
 
 // Error names the place.

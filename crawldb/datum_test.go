@@ -152,7 +152,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	}
 }
 
-func TestCodecCutsToWhatIsKept(t *testing.T) {
+func TestCodecTruncatesTimes(t *testing.T) {
 	d := crawldb.Datum{FetchTime: time.Date(2024, 1, 1, 12, 0, 0, 123_999_999, time.FixedZone("", 3600)), Interval: 90*time.Second + 999*time.Millisecond}
 	enc, err := d.AppendBinary(nil)
 	if err != nil {
@@ -285,7 +285,7 @@ func FuzzDatum(f *testing.F) {
 
 // The records that one Keys has decoded share the memory of their signatures, and no
 // record sees what is appended to that of another, or to its own.
-func TestDecodeKeepsSignaturesApart(t *testing.T) {
+func TestDecodedSignaturesShareNoBytes(t *testing.T) {
 	var keys crawldb.Keys
 	var got, want []crawldb.Datum
 	for i := range 100 {

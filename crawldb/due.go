@@ -29,34 +29,34 @@ type DueQuery struct {
 	// Now is the time at which a record must be due: neither its FetchTime nor
 	// its lease is later.
 	Now time.Time
-	// Ahead is how far Now lies ahead of the clock, for queries about the future.
+	// AheadOfClock is how far Now lies ahead of the clock, for queries about the future.
 	// It changes no answer, but keeps an index that moves with the clock from
 	// moving past the clock.
-	Ahead time.Duration
-	// Beyond, if not zero, makes records due whose FetchTime is after it: no
+	AheadOfClock time.Duration
+	// DueBeyond, if not zero, makes records due whose FetchTime is after it: no
 	// schedule sets such a time, so a clock must have been wrong.
-	Beyond time.Time
+	DueBeyond time.Time
 	// Limit ends the sequence after that many candidates; zero means no limit.
 	Limit int
 	// MinPriority leaves out records of a lower priority. Zero or less leaves
 	// out none.
 	MinPriority float32
-	// Want, if not nil, is asked about the [Host] of a candidate, any number of
+	// WantHost, if not nil, is asked about the [Host] of a candidate, any number of
 	// times, while the sequence runs; once it has returned false for a host, no
 	// more candidates of that host need follow. What is left out does not count
 	// towards Limit. It must not use the store.
-	Want func(host string) bool
-	// Seen, if not nil, learns when more will be due. A full scan calls it with
-	// each record it passes that is not due. An indexed store calls it once, at the
+	WantHost func(host string) bool
+	// NotDue, if not nil, is called with records that are not due, so that the caller
+	// learns when more will be. A full scan calls it with each such record it passes. An indexed store calls it once, at the
 	// end of a sequence that was not ended early, with a record that has the
 	// earliest times of all that are not due, and perhaps nothing but those times
 	// and its URL.
-	Seen func(*Datum)
+	NotDue func(*Datum)
 }
 
 // due reports whether the times of the record match the query.
 func (q *DueQuery) due(d *Datum) bool {
-	late := !d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)
+	late := !d.FetchTime.After(q.Now) || !q.DueBeyond.IsZero() && d.FetchTime.After(q.DueBeyond)
 	return late && !d.Leased(q.Now)
 }
 
@@ -70,8 +70,8 @@ type DueStore interface {
 	// in any order. It may yield a URL that is not due but never omits one that
 	// is; a record that is written while the sequence runs may be seen or not. It
 	// is lazy: nothing is computed ahead of need that costs more than the
-	// candidates already yielded, but for an index being brought up to date. The loop may write to the store and may break.
-	// An error ends the sequence.
+	// candidates already yielded, but for an index being brought up to date. The loop
+	// may write to the store and may break. An error ends the sequence.
 	Due(ctx context.Context, q DueQuery) iter.Seq2[Candidate, error]
 }
 
@@ -96,7 +96,7 @@ const passSize = 1 << 20
 // DueByScan is the fallback of [Due]: it reads every record. If due is not nil
 // it decides which record is due, instead of the times in the query: for
 // schedules that know more than the record says. The rest of the query still
-// applies. Neither due nor Seen may keep the records they are passed.
+// applies. Neither due nor NotDue may keep the records they are passed.
 func DueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool) iter.Seq2[Candidate, error] {
 	return dueByScan(ctx, s, q, due, passSize)
 }
@@ -106,7 +106,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 		due = q.due
 	}
 	return func(yield func(Candidate, error) bool) {
-		seen := q.Seen
+		seen := q.NotDue
 		var last *ranked // the worst of the previous pass
 		for left := q.Limit; ; {
 			keep := pass
@@ -128,7 +128,7 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 					}
 					continue
 				}
-				if q.MinPriority > 0 && !(d.Priority >= q.MinPriority) || q.Want != nil && !q.Want(Host(d.URL)) {
+				if q.MinPriority > 0 && !(d.Priority >= q.MinPriority) || q.WantHost != nil && !q.WantHost(Host(d.URL)) {
 					continue
 				}
 				n++
@@ -153,8 +153,8 @@ func dueByScan(ctx context.Context, s Store, q DueQuery, due func(*Datum) bool, 
 			seen = nil // once is enough
 			slices.SortFunc(best, func(a, b ranked) int { return a.compare(&b) })
 			for _, c := range best {
-				// A host that has filled up meanwhile displaces nobody.
-				if q.Want != nil && !q.Want(Host(c.url)) {
+				// A host that has is full by now displaces no other.
+				if q.WantHost != nil && !q.WantHost(Host(c.url)) {
 					continue
 				}
 				if !yield(Candidate{URL: c.url, Priority: c.priority, Due: true}, nil) {

@@ -90,7 +90,7 @@ func TestDueByScanWant(t *testing.T) {
 		for _, limit := range []int{0, 5, 20, 27, 100} {
 			// At most 3 of a host, and none of h4.
 			taken := map[string]int{}
-			q := crawldb.DueQuery{Now: now, Limit: limit, Want: func(host string) bool { return taken[host] < 3 && host != "h4.example.com" }}
+			q := crawldb.DueQuery{Now: now, Limit: limit, WantHost: func(host string) bool { return taken[host] < 3 && host != "h4.example.com" }}
 			n := 0
 			for c, err := range crawldb.DueInPasses(t.Context(), s, q, nil, pass) {
 				if err != nil {
@@ -116,7 +116,7 @@ func TestDueByScanSeen(t *testing.T) {
 	s, data := dueStore(t, 100)
 	for _, pass := range []int{1, 10, 1000} {
 		seen := map[string]int{}
-		q := crawldb.DueQuery{Now: now, Seen: func(d *crawldb.Datum) { seen[d.URL]++ }}
+		q := crawldb.DueQuery{Now: now, NotDue: func(d *crawldb.Datum) { seen[d.URL]++ }}
 		yielded(t, crawldb.DueInPasses(t.Context(), s, q, nil, pass))
 		for _, d := range data {
 			want := 0
@@ -136,7 +136,7 @@ func TestDueByScanOtherDue(t *testing.T) {
 	s, data := dueStore(t, 100)
 	late := func(d *crawldb.Datum) bool { return d.FetchTime.After(now) }
 	seen := 0
-	q := crawldb.DueQuery{Now: now, MinPriority: 2, Want: func(host string) bool { return host != "h3.example.com" }, Seen: func(*crawldb.Datum) { seen++ }}
+	q := crawldb.DueQuery{Now: now, MinPriority: 2, WantHost: func(host string) bool { return host != "h3.example.com" }, NotDue: func(*crawldb.Datum) { seen++ }}
 	got := yielded(t, crawldb.DueByScan(t.Context(), s, q, late))
 	want := wanted(data, func(d crawldb.Datum) bool {
 		return late(&d) && d.Priority >= 2 && crawldb.Host(d.URL) != "h3.example.com"
@@ -149,7 +149,7 @@ func TestDueByScanOtherDue(t *testing.T) {
 	}
 }
 
-func TestDueTimes(t *testing.T) {
+func TestDueByTimes(t *testing.T) {
 	s := new(memstore.Crawl)
 	put := func(name string, d crawldb.Datum) {
 		err := s.Update(t.Context(), crawldb.Batch{URLs: []string{name}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return &d, nil }})
@@ -171,14 +171,14 @@ func TestDueTimes(t *testing.T) {
 		want []string
 	}{
 		{crawldb.DueQuery{Now: now}, []string{"just", "lease over", "never"}},
-		{crawldb.DueQuery{Now: now, Beyond: now.Add(time.Hour)}, []string{"beyond", "just", "lease over", "never"}},
+		{crawldb.DueQuery{Now: now, DueBeyond: now.Add(time.Hour)}, []string{"beyond", "just", "lease over", "never"}},
 		{crawldb.DueQuery{Now: now.Add(ms)}, []string{"just", "later", "lease over", "leased", "never"}},
 		{crawldb.DueQuery{}, []string{"never"}}, // a clock in the year 1
 	} {
 		got := yielded(t, crawldb.Due(t.Context(), s, test.q))
 		slices.Sort(got)
 		if !slices.Equal(got, test.want) {
-			t.Errorf("at %v, beyond %v: %q, want %q", test.q.Now, test.q.Beyond, got, test.want)
+			t.Errorf("at %v, beyond %v: %q, want %q", test.q.Now, test.q.DueBeyond, got, test.want)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (w wrapped) Unwrap() crawldb.Store { return w.Store }
 // opaque hides what it wraps.
 type opaque struct{ crawldb.Store }
 
-func TestDueAsksTheStore(t *testing.T) {
+func TestDueUsesDueStore(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		store crawldb.Store

@@ -147,7 +147,7 @@ func restAt(s string) int {
 }
 
 // Host returns the host of a URL without its port, its ASCII letters in lower
-// case; empty if it has none. It is the name under which DueQuery.Want asks, and by default the
+// case; empty if it has none. It is the name under which DueQuery.WantHost asks, and by default the
 // name of the queue a URL waits in.
 func Host(url string) string {
 	if _, host, _, _, ok := split(url); ok {

@@ -87,7 +87,7 @@ func sameKeys(t *testing.T, k *crawldb.Keys, s string) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestKeysAgreesWithKey(t *testing.T) {
 	var k crawldb.Keys
 	for _, a := range keys {
 		for _, b := range keys {

@@ -125,7 +125,7 @@ func FuzzSitemapMeta(f *testing.F) {
 	})
 }
 
-func TestRecordsOfSitemaps(t *testing.T) {
+func TestIsSitemap(t *testing.T) {
 	d := Datum{URL: "http://a.test/s"}
 	if d.IsSitemap() {
 		t.Error("a page is taken for a sitemap")

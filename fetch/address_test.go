@@ -92,7 +92,7 @@ func TestQueuesByAddress(t *testing.T) {
 					t.Errorf("%s: pause of %v", addr, gap)
 				}
 			}
-			if h := hostOf(t, r, hostdb.AddrKey(netip.MustParseAddr(addr))); h.Stats.Fetched == 0 || len(h.Busy) > 0 {
+			if h := hostOf(t, r, hostdb.AddrKey(netip.MustParseAddr(addr))); h.Stats.Fetched == 0 || len(h.Grants) > 0 {
 				t.Errorf("%+v", h)
 			}
 		}

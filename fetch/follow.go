@@ -54,7 +54,7 @@ func (l *loop) openFollower(ctx context.Context, w *output) error {
 			return err
 		}
 		b.known[idOf(d.URL)] = position{}
-		turn, err := segment.Unmark(&d)
+		turn, err := segment.TakePlacement(&d)
 		if err != nil {
 			return err
 		}

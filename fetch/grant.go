@@ -29,13 +29,13 @@ func (l *loop) takeGrant(ctx context.Context, r *result) (granted bool) {
 		}
 		wrong := correctClock(&h, now)
 		r.newPace = r.pace
-		h.Busy = slices.DeleteFunc(slices.Clone(h.Busy), func(end time.Time) bool { return !end.After(now) })
+		h.Grants = slices.DeleteFunc(slices.Clone(h.Grants), func(end time.Time) bool { return !end.After(now) })
 		if l.opts.Politeness.ForgetAfter >= 0 && h.Backoff > 0 && now.After(h.NextFetch.Add(l.opts.Politeness.ForgetAfter)) {
 			h.Backoff = 0
 		}
 		t := l.termsOf(&h, r)
 		r.limit, r.pause, r.verdict = t.limit, t.afterEnd, verdict{}
-		r.nextVisit, r.allGranted, r.failures = later(h.NextFetch, now), len(h.Busy) >= t.limit, 0
+		r.nextVisit, r.allGranted, r.failures = later(h.NextFetch, now), len(h.Grants) >= t.limit, 0
 		if r.allGranted {
 			r.nextVisit = later(r.nextVisit, now.Add(grantRetry))
 		}
@@ -63,8 +63,8 @@ func (l *loop) takeGrant(ctx context.Context, r *result) (granted bool) {
 			return old, nil
 		}
 		r.grantUntil = now.Add(grantTime).Truncate(time.Millisecond)
-		i, _ := slices.BinarySearchFunc(h.Busy, r.grantUntil, time.Time.Compare)
-		h.Busy = slices.Insert(h.Busy, i, r.grantUntil)
+		i, _ := slices.BinarySearchFunc(h.Grants, r.grantUntil, time.Time.Compare)
+		h.Grants = slices.Insert(h.Grants, i, r.grantUntil)
 		h.NextFetch = later(h.NextFetch, wholeMillisecond(now.Add(t.afterStart)))
 		h.Spent = h.Spent.On(now)
 		h.Spent.Requests++
@@ -85,14 +85,14 @@ func correctClock(h *hostdb.Host, now time.Time) (wrong bool) {
 		h.LastFetch = now
 		wrong = true
 	}
-	if end, n := now.Add(grantTime), len(h.Busy); n > 0 && h.Busy[n-1].After(end) {
-		if began := h.Busy[n-1].Add(-grantTime); !wrong && !began.After(h.NextFetch) {
+	if end, n := now.Add(grantTime), len(h.Grants); n > 0 && h.Grants[n-1].After(end) {
+		if began := h.Grants[n-1].Add(-grantTime); !wrong && !began.After(h.NextFetch) {
 			h.NextFetch = now.Add(min(h.NextFetch.Sub(began), maxRetryAfter))
 		}
-		h.Busy = slices.Clone(h.Busy)
-		for i := range h.Busy {
-			if h.Busy[i].After(end) {
-				h.Busy[i] = end
+		h.Grants = slices.Clone(h.Grants)
+		for i := range h.Grants {
+			if h.Grants[i].After(end) {
+				h.Grants[i] = end
 			}
 		}
 		wrong = true
@@ -123,7 +123,7 @@ func (l *loop) releaseGrant(ctx context.Context, r *result, resp *protocol.Respo
 			h = *old
 		}
 		correctClock(&h, time.Now()) // not now: others may have begun since
-		h.Busy = without(h.Busy, r.grantUntil, now)
+		h.Grants = without(h.Grants, r.grantUntil, now)
 		r.allGranted = false
 		if !r.requested {
 			// The request was counted on the day of the grant only.

@@ -73,7 +73,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 				if most != c.most || begun < c.begun || ended < c.ended || begun > c.begun && ended > c.ended {
 					t.Errorf("%d at once, %v between beginnings, %v after an end, want %d, %v and %v", most, begun, ended, c.most, c.begun, c.ended)
 				}
-				if h := hostOf(t, r, host); len(h.Busy) > 0 {
+				if h := hostOf(t, r, host); len(h.Grants) > 0 {
 					t.Errorf("%+v", h)
 				}
 			})
@@ -199,9 +199,9 @@ func (q *queued) Update(ctx context.Context, name string, next func(*hostdb.Host
 	}
 	return q.Store.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		h := *old
-		h.Busy = slices.Clone(h.Busy)
-		for i := range h.Busy {
-			h.Busy[i] = h.Busy[i].Add(-q.earlier)
+		h.Grants = slices.Clone(h.Grants)
+		for i := range h.Grants {
+			h.Grants[i] = h.Grants[i].Add(-q.earlier)
 		}
 		return &h, nil
 	})
@@ -229,8 +229,8 @@ func TestGrantsAreReleased(t *testing.T) {
 				if took := time.Since(began); took > time.Minute {
 					t.Errorf("took %v", took)
 				}
-				if h := hostOf(t, r, host); len(h.Busy) > 0 {
-					t.Errorf("%d turns are kept", len(h.Busy))
+				if h := hostOf(t, r, host); len(h.Grants) > 0 {
+					t.Errorf("%d turns are kept", len(h.Grants))
 				}
 			})
 		})
@@ -385,9 +385,9 @@ func (r *rig) ahead(name string) error {
 	return r.db.Hosts().Update(context.Background(), name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		h := *old
 		h.NextFetch = h.NextFetch.AddDate(1, 0, 0)
-		h.Busy = slices.Clone(h.Busy)
-		for i := range h.Busy {
-			h.Busy[i] = h.Busy[i].AddDate(1, 0, 0)
+		h.Grants = slices.Clone(h.Grants)
+		for i := range h.Grants {
+			h.Grants[i] = h.Grants[i].AddDate(1, 0, 0)
 		}
 		return &h, nil
 	})
@@ -412,7 +412,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 			r := newRig(t, s, urlSet(host, 5)...)
 			r.o.Politeness.ThreadsPerHost = threads
 			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
-				return &hostdb.Host{Name: host, NextFetch: time.Now(), Busy: []time.Time{time.Now().Add(hostdb.MaxGrant)}}, nil
+				return &hostdb.Host{Name: host, NextFetch: time.Now(), Grants: []time.Time{time.Now().Add(hostdb.MaxGrant)}}, nil
 			})
 			if err := errors.Join(err, r.ahead(host)); err != nil {
 				t.Fatal(err)
@@ -447,7 +447,7 @@ func TestTwoRunsAreOnePoliteClient(t *testing.T) {
 		if took := asks[len(asks)-1].end.Sub(asks[0].begin); took > time.Minute {
 			t.Errorf("it took %v", took)
 		}
-		if h := hostOf(t, r, host); len(h.Busy) > 0 || h.Stats.Fetched != 9 {
+		if h := hostOf(t, r, host); len(h.Grants) > 0 || h.Stats.Fetched != 9 {
 			t.Errorf("%+v", h)
 		}
 	})

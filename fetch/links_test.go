@@ -223,7 +223,7 @@ func TestPluginThatPanicsCostsItsPageOnly(t *testing.T) {
 				t.Errorf("%s: %+v", p, got)
 			}
 		}
-		if h := hostOf(t, r, "b.example.test"); len(h.Busy) > 0 || h.Stats.Failures != 1 {
+		if h := hostOf(t, r, "b.example.test"); len(h.Grants) > 0 || h.Stats.Failures != 1 {
 			t.Errorf("%+v", h)
 		}
 		aligned(t, r.db.Segments(), seg)

@@ -135,7 +135,7 @@ func (l *loop) readList() (again time.Time, err error) {
 		if f.rereading && !f.passed.has(record) {
 			continue
 		}
-		turn, err := segment.Unmark(&d)
+		turn, err := segment.TakePlacement(&d)
 		if err != nil {
 			return time.Time{}, err
 		}

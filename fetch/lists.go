@@ -39,13 +39,13 @@ type lists struct {
 // listsOf returns the lists of a segment that is fetched list by list; nil if it is
 // fetched as a whole.
 func listsOf(ctx context.Context, s segment.Store, name string, o *Options) (*lists, error) {
-	var turn segment.Turn
+	var turn segment.Placement
 	for block, err := range segment.Blocks[crawldb.Datum](ctx, s, name, 0) {
 		if err != nil {
 			return nil, err
 		}
 		if len(block) > 0 {
-			if turn, err = segment.Unmark(&block[0]); err != nil {
+			if turn, err = segment.TakePlacement(&block[0]); err != nil {
 				return nil, err
 			}
 			break

@@ -19,7 +19,7 @@ import (
 )
 
 // turns writes a fetch list whose records are assigned to lists.
-func (r *rig) turns(name string, turn func(url string) segment.Turn, urls ...string) {
+func (r *rig) turns(name string, turn func(url string) segment.Placement, urls ...string) {
 	r.t.Helper()
 	w, err := segment.NewWriter[crawldb.Datum](r.t.Context(), r.db.Segments(), name, 0)
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *rig) turns(name string, turn func(url string) segment.Turn, urls ...str
 		var data []crawldb.Datum
 		for _, u := range some {
 			d := crawldb.Datum{URL: u, Status: crawldb.Unfetched}
-			turn(u).Mark(&d)
+			turn(u).Set(&d)
 			data = append(data, d)
 		}
 		if err := w.Append(r.t.Context(), data); err != nil {
@@ -42,9 +42,9 @@ func (r *rig) turns(name string, turn func(url string) segment.Turn, urls ...str
 }
 
 // byDigit puts host hN on list N modulo n.
-func byDigit(n int) func(string) segment.Turn {
-	return func(url string) segment.Turn {
-		return segment.Turn{List: int(url[len("http://h")]-'0') % n, Lists: n}
+func byDigit(n int) func(string) segment.Placement {
+	return func(url string) segment.Placement {
+		return segment.Placement{List: int(url[len("http://h")]-'0') % n, Lists: n}
 	}
 }
 
@@ -161,8 +161,8 @@ func TestListsByDomainOrAddressFetchedAtOnce(t *testing.T) {
 			for i := range 24 {
 				urls = append(urls, fmt.Sprintf("http://%c.d%d.com/%d", 'a'+rune(i/3%2), i%3, i))
 			}
-			r.turns(listed, func(url string) segment.Turn {
-				return segment.Turn{List: int(url[len("http://a.d")]-'0') % 2, Lists: 2, By: c.made}
+			r.turns(listed, func(url string) segment.Placement {
+				return segment.Placement{List: int(url[len("http://a.d")]-'0') % 2, Lists: 2, By: c.made}
 			}, urls...)
 			r.o.Politeness.Delay, r.o.Politeness.By = time.Second, c.by
 			var wg sync.WaitGroup
@@ -413,16 +413,16 @@ func TestDelayOfTheList(t *testing.T) {
 			}
 		}
 		r.o.Politeness.Delay = time.Second
-		r.turns(listed, func(url string) segment.Turn {
+		r.turns(listed, func(url string) segment.Placement {
 			switch url[len("http://h")] {
 			case '0':
-				return segment.Turn{Delay: 7 * time.Second}
+				return segment.Placement{Delay: 7 * time.Second}
 			case '1': // more than MaxWait
-				return segment.Turn{Delay: 20 * time.Minute}
+				return segment.Placement{Delay: 20 * time.Minute}
 			case '3':
-				return segment.Turn{Delay: -1 * time.Millisecond}
+				return segment.Placement{Delay: -1 * time.Millisecond}
 			}
-			return segment.Turn{}
+			return segment.Placement{}
 		}, urls...)
 		if rep := r.run(listed); rep.Visited() != 16 || rep.Visits[0] != 0 {
 			t.Errorf("%+v", rep)
@@ -442,7 +442,7 @@ func TestDelayOfTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nCrawl-delay: 9\n"}
 		r := newRig(t, s)
-		r.turns(listed, func(string) segment.Turn { return segment.Turn{Delay: 2 * time.Second} }, urlSet("h0.example.test", 3)...)
+		r.turns(listed, func(string) segment.Placement { return segment.Placement{Delay: 2 * time.Second} }, urlSet("h0.example.test", 3)...)
 		r.run(listed)
 		for _, gap := range gaps(t, s.of("h0.")) {
 			if gap < 9*time.Second {
@@ -529,7 +529,7 @@ func (r *rig) spread(name string, lists int, urls ...string) {
 	var data []crawldb.Datum
 	for _, u := range urls {
 		d := crawldb.Datum{URL: u, Status: crawldb.Unfetched}
-		segment.Turn{List: int(hostdb.ByHost.Key(u)[1]) % lists, Lists: lists}.Mark(&d)
+		segment.Placement{List: int(hostdb.ByHost.Key(u)[1]) % lists, Lists: lists}.Set(&d)
 		data = append(data, d)
 	}
 	r.write(name, data)

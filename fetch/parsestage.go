@@ -129,7 +129,7 @@ func selected(ctx context.Context, segments segment.Store, name string) (map[str
 		if err != nil {
 			return nil, err
 		}
-		if _, err := segment.Unmark(&d); err != nil {
+		if _, err := segment.TakePlacement(&d); err != nil {
 			return nil, err
 		}
 		records[d.URL] = d

@@ -204,7 +204,7 @@ func TestDeadHostGetsFewRequests(t *testing.T) {
 		if asked := len(s.of(host)); asked > 40 {
 			t.Errorf("%d requests in a year", asked)
 		}
-		if h := hostOf(t, r, host); len(h.Busy) > 0 || time.Until(h.NextFetch) > 30*24*time.Hour {
+		if h := hostOf(t, r, host); len(h.Grants) > 0 || time.Until(h.NextFetch) > 30*24*time.Hour {
 			t.Errorf("%+v", h)
 		}
 		time.Sleep(31 * 24 * time.Hour)

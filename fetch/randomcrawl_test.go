@@ -255,7 +255,7 @@ func (m *mix) prove() {
 		if strings.HasSuffix(u, "/29") || strings.HasSuffix(u, "/28") {
 			crawldb.Sitemap{Budget: 5}.Set(&d.Meta)
 		}
-		segment.Turn{Delay: m.delay[hostdb.ByHost.Key(u)]}.Mark(&d)
+		segment.Placement{Delay: m.delay[hostdb.ByHost.Key(u)]}.Set(&d)
 		if err = w.Append(t.Context(), []crawldb.Datum{d}); err != nil {
 			t.Fatal(i, err)
 		}
@@ -303,8 +303,8 @@ func (m *mix) prove() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(h.Busy) > 0 {
-			t.Errorf("%s: %d turns are kept", h.Name, len(h.Busy))
+		if len(h.Grants) > 0 {
+			t.Errorf("%s: %d turns are kept", h.Name, len(h.Grants))
 		}
 	}
 	took := time.Since(began)

@@ -162,7 +162,7 @@ func TestFetchResumesAfterItsStoreFailed(t *testing.T) {
 				}
 			}
 			for h := range 3 {
-				if rec := hostOf(t, r, fmt.Sprintf("h%d.example.test", h)); len(rec.Busy) > 0 {
+				if rec := hostOf(t, r, fmt.Sprintf("h%d.example.test", h)); len(rec.Grants) > 0 {
 					t.Errorf("died at call %d: the turn of %s was not given back", n, rec.Name)
 				}
 			}

@@ -335,7 +335,7 @@ func TestUnavailableRobots(t *testing.T) {
 		if n := len(s.of(host)); n != 1 || rep.Visits[protocol.RobotsFailed] != 30 {
 			t.Errorf("%d requests, %v", n, rep.Visits)
 		}
-		if h := hostOf(t, r, host); h.Stats.Failures != 0 || len(h.Busy) > 0 {
+		if h := hostOf(t, r, host); h.Stats.Failures != 0 || len(h.Grants) > 0 {
 			t.Errorf("%+v", h)
 		}
 	})

@@ -101,7 +101,7 @@ func TestNoIndexOfANotModifiedPage(t *testing.T) {
 					}
 				}
 				polite(t, &s.site, hostdb.ByHost, five)
-				if h := hostOf(t, r, host); rep.Visited() != 2 || len(h.Busy) > 0 || h.Spent.Requests != int64(c.asked+2) {
+				if h := hostOf(t, r, host); rep.Visited() != 2 || len(h.Grants) > 0 || h.Spent.Requests != int64(c.asked+2) {
 					t.Errorf("%d visits, %+v", rep.Visited(), h)
 				}
 			})

@@ -28,8 +28,8 @@ type strict struct {
 
 func (s strict) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
 	return func(yield func(crawldb.Candidate, error) bool) {
-		want, unwanted := q.Want, map[string]bool{}
-		q.Want = nil
+		want, unwanted := q.WantHost, map[string]bool{}
+		q.WantHost = nil
 		for c, err := range crawldb.DueByScan(ctx, s.Store, q, nil) {
 			host := crawldb.Host(c.URL)
 			if unwanted[host] = unwanted[host] || want != nil && !want(host); unwanted[host] {

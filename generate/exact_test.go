@@ -59,7 +59,7 @@ func (s lazy) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Can
 		for _, k := range keys {
 			s.rnd.Shuffle(len(levels[k]), func(i, j int) { levels[k][i], levels[k][j] = levels[k][j], levels[k][i] })
 			for _, c := range levels[k] {
-				if q.MinPriority > 0 && !(c.Priority >= q.MinPriority) || q.Want != nil && !q.Want(crawldb.Host(c.URL)) {
+				if q.MinPriority > 0 && !(c.Priority >= q.MinPriority) || q.WantHost != nil && !q.WantHost(crawldb.Host(c.URL)) {
 					continue
 				}
 				if !yield(c, nil) {
@@ -226,7 +226,7 @@ func TestHostLimitAndDelay(t *testing.T) {
 		put(t, db.Crawl(), slices.Clone(data)...)
 		r := run(t, db.Crawl(), db.Segments(), generate.Options{Hosts: known, HostDelay: number, NutchCompat: compat})
 		for _, d := range list(t, db.Segments(), r.Segments[0]) {
-			turn, err := segment.Unmark(&d)
+			turn, err := segment.TakePlacement(&d)
 			if host := d.URL[len("http://"):][:1]; err != nil || turn.Delay != want[host] {
 				t.Errorf("NutchCompat %v, %s: %v, %v, want %v", compat, d.URL, turn, err, want[host])
 			}
@@ -235,11 +235,11 @@ func TestHostLimitAndDelay(t *testing.T) {
 }
 
 // turns returns the turn of each URL.
-func turns(t *testing.T, s segment.Store, name string) map[string]segment.Turn {
+func turns(t *testing.T, s segment.Store, name string) map[string]segment.Placement {
 	t.Helper()
-	out := map[string]segment.Turn{}
+	out := map[string]segment.Placement{}
 	for _, d := range list(t, s, name) {
-		turn, err := segment.Unmark(&d)
+		turn, err := segment.TakePlacement(&d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestLists(t *testing.T) {
 	data := many(300, 40)
 	data = append(data, due("file:/a", 1), due("file:/b", 1))
 	for _, by := range []hostdb.By{hostdb.ByHost, hostdb.ByDomain} {
-		before := map[string]segment.Turn{}
+		before := map[string]segment.Placement{}
 		for _, seed := range []int32{0, 0, 99} {
 			db := &memstore.DB{}
 			put(t, db.Crawl(), slices.Clone(data)...)

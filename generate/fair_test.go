@@ -49,7 +49,7 @@ func one(t *testing.T, db *memstore.DB, o generate.Options) ([]string, generate.
 func known(t *testing.T, db *memstore.DB, domain string, a frontier.Account) {
 	t.Helper()
 	a.Visits = 32
-	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.Job(domain), a.Encode())}); err != nil {
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.MarkName(domain), a.Encode())}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,7 +63,7 @@ func TestNewcomersAreExact(t *testing.T) {
 	db, exact := &memstore.DB{}, &memstore.DB{}
 	for _, db := range []*memstore.DB{db, exact} {
 		put(t, db.Crawl(), data...)
-		if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.Job("example.org"), (&frontier.Account{Visits: 31}).Encode())}); err != nil {
+		if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.MarkName("example.org"), (&frontier.Account{Visits: 31}).Encode())}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestDamagedAccount(t *testing.T) {
 	for i := range 8 {
 		put(t, db.Crawl(), due(fmt.Sprintf("http://h.example.org/%d", i), 1))
 	}
-	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.Job("example.org"), "\xff")}); err != nil {
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.MarkName("example.org"), "\xff")}); err != nil {
 		t.Fatal(err)
 	}
 	if urls, _ := one(t, db, generate.Options{TopN: 2}); len(urls) != 2 {

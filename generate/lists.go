@@ -36,7 +36,7 @@ func (j *job) write(ctx context.Context, m *making) error {
 	}
 	defer w.Close()
 	for i := range m.list {
-		turns[i].Mark(&m.list[i])
+		turns[i].Set(&m.list[i])
 	}
 	for block := range slices.Chunk(m.list, listBlock) {
 		if err := w.Append(ctx, block); err != nil {
@@ -47,8 +47,8 @@ func (j *job) write(ctx context.Context, m *making) error {
 }
 
 // turns returns for each record the list it is on and how its host is visited.
-func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Turn, error) {
-	turns := make([]segment.Turn, len(list))
+func (j *job) turns(ctx context.Context, list []crawldb.Datum) ([]segment.Placement, error) {
+	turns := make([]segment.Placement, len(list))
 	for i, d := range list {
 		h, err := j.host(ctx, d.URL)
 		if err != nil {

@@ -346,7 +346,7 @@ func TestCountingNormalizes(t *testing.T) {
 		r := run(t, db.Crawl(), db.Segments(), o)
 		on := map[int]bool{}
 		for _, d := range list(t, db.Segments(), r.Segments[0]) {
-			turn, err := segment.Unmark(&d)
+			turn, err := segment.TakePlacement(&d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -159,9 +159,9 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	j.indexed = true
 	// What is leased now may no longer be after Ahead: the index yields it, and
 	// check rejects it.
-	q := crawldb.DueQuery{Now: j.due, Ahead: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), Want: j.want, Seen: j.seen}
+	q := crawldb.DueQuery{Now: j.due, AheadOfClock: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), WantHost: j.want, NotDue: j.seen}
 	if ahead > 0 {
-		q.Beyond = j.due.Add(ahead)
+		q.DueBeyond = j.due.Add(ahead)
 	}
 	return j.read(ctx, ordered(index.Due(ctx, q), j.window()+levelExtra))
 }
@@ -185,7 +185,7 @@ func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 	}
 	// The first time, yield everything that may count as beyond a limit.
 	want := func(host string) bool { return !again || j.want(host) }
-	return crawldb.DueByScan(ctx, j.crawl, crawldb.DueQuery{Now: j.due, Want: want}, due)
+	return crawldb.DueByScan(ctx, j.crawl, crawldb.DueQuery{Now: j.due, WantHost: want}, due)
 }
 
 // byIndex reports whether a due candidate passes check, whatever else its

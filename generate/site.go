@@ -155,7 +155,7 @@ func (s *site) host(name string) *siteHost {
 	var read, fresh int64
 	for i := range s.account.Parts {
 		if p := &s.account.Parts[i]; frontier.HostOf(p.Name) == name {
-			read, fresh = read+p.Judged, fresh+p.Fresh
+			read, fresh = read+p.Sampled, fresh+p.SampledNew
 		}
 	}
 	h.proven = read >= judged && float64(fresh) >= mostNew*float64(read)
@@ -167,7 +167,7 @@ func (s *site) host(name string) *siteHost {
 func (s *site) weigh(p *sitePart) {
 	w, fresh := kindWeight(p.name[len(p.host.name):]), 1.0
 	p.told = w < 1
-	if a := s.account.Part(p.name); a != nil && a.Judged >= judged {
+	if a := s.account.Part(p.name); a != nil && a.Sampled >= judged {
 		fresh = a.New()
 		w *= max(fresh, leastNew)
 	}

@@ -88,7 +88,7 @@ func FuzzBy(f *testing.F) {
 }
 
 // Each row is one host, however it is spelled.
-func TestSpellingsOfAKey(t *testing.T) {
+func TestSpellingsOfKeyAreOneHost(t *testing.T) {
 	for want, urls := range map[string][]string{
 		"example.com": {
 			"http://example.com/", "https://example.com/", "HTTP://EXAMPLE.COM/", "http://Example.Com.:80/", "http://example.com:8080",

@@ -23,10 +23,10 @@ func ExampleStore() {
 			if old != nil {
 				h = *old
 			}
-			if mine = !now.Before(h.NextFetch) && len(h.Busy) == 0; !mine {
+			if mine = !now.Before(h.NextFetch) && len(h.Grants) == 0; !mine {
 				return old, nil
 			}
-			h.Busy = []time.Time{now.Add(time.Minute)}
+			h.Grants = []time.Time{now.Add(time.Minute)}
 			return &h, nil
 		})
 		if err != nil {

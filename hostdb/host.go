@@ -18,10 +18,11 @@ type Host struct {
 	NextFetch time.Time
 	// LastFetch is when the last request ended.
 	LastFetch time.Time
-	// Busy has an entry for each request under way: the time by which it will
-	// have ended or been cut off, in ascending order; nil if there is none. Those
-	// who share the record must agree on how many there may be.
-	Busy []time.Time
+	// Grants has an entry for each request that is permitted to be under way: the
+	// time by which it will have ended or been cut off, in ascending order; nil if
+	// there is none. Crawlers that share the store must agree on how many there may
+	// be.
+	Grants []time.Time
 	// CrawlDelay is the pause that robots.txt asks of this crawler; zero if it
 	// asks for none.
 	CrawlDelay time.Duration
@@ -131,22 +132,22 @@ func (s Spent) On(now time.Time) Spent {
 	return s
 }
 
-// MaxGrant is the longest that a grant of a host may last: an entry of Busy is that
-// much later than the request it stands for.
+// MaxGrant is the longest that a grant of a host may last: an entry of Host.Grants is
+// that much later than the beginning of its request.
 const MaxGrant = 10 * time.Minute
 
-// AskedAgain returns the record as it must be after a crash. If the host was
+// AfterCrash returns the record as it must be after a crash. If the host was
 // being asked, or was asked within the minute before the store's last sign of
 // life, it counts as asked at now, with the same pause as at its last request.
-func (h Host) AskedAgain(alive, now time.Time) Host {
-	if len(h.Busy) == 0 && (h.LastFetch.IsZero() || h.LastFetch.Before(alive.Add(-time.Minute))) {
+func (h Host) AfterCrash(alive, now time.Time) Host {
+	if len(h.Grants) == 0 && (h.LastFetch.IsZero() || h.LastFetch.Before(alive.Add(-time.Minute))) {
 		return h
 	}
 	asked := h.LastFetch
-	if n := len(h.Busy); n > 0 {
+	if n := len(h.Grants); n > 0 {
 		// The last request may have ended days ago: the pause follows the one
 		// that was under way.
-		if began := h.Busy[n-1].Add(-MaxGrant); began.After(asked) && !began.After(h.NextFetch) {
+		if began := h.Grants[n-1].Add(-MaxGrant); began.After(asked) && !began.After(h.NextFetch) {
 			if asked = began; asked.After(now) { // by a clock that was ahead
 				h.NextFetch = now.Add(h.NextFetch.Sub(asked))
 				asked = now
@@ -157,7 +158,7 @@ func (h Host) AskedAgain(alive, now time.Time) Host {
 	if !asked.IsZero() {
 		pause = max(pause, h.NextFetch.Sub(asked))
 	}
-	h.Busy = nil
+	h.Grants = nil
 	if next := now.Add(min(pause, time.Hour)); next.After(h.NextFetch) {
 		h.NextFetch = next
 	}

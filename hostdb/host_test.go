@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-func TestAskedAgain(t *testing.T) {
+func TestHostAfterCrash(t *testing.T) {
 	alive := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 	now := alive.Add(10 * time.Minute)
 	sec := time.Second
@@ -31,26 +31,26 @@ func TestAskedAgain(t *testing.T) {
 		{"a smaller Crawl-delay", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(5 * sec), CrawlDelay: sec}, now.Add(5 * sec)},
 		{"a long pause is not run anew beyond an hour", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(3 * time.Hour)}, alive.Add(3 * time.Hour)},
 		{"a long pause that is over", hostdb.Host{LastFetch: alive, NextFetch: alive.Add(65 * time.Minute), CrawlDelay: 2 * time.Hour}, now.Add(time.Hour)},
-		{"busy", hostdb.Host{LastFetch: alive.Add(-time.Hour), NextFetch: alive.Add(-time.Hour + 7*sec), Busy: []time.Time{alive.Add(sec)}}, now.Add(7 * sec)},
-		{"busy since long ago", hostdb.Host{LastFetch: alive.Add(-2 * time.Hour), NextFetch: alive.Add(-2*time.Hour + 7*sec), Busy: []time.Time{alive.Add(-time.Hour)}}, now.Add(7 * sec)},
-		{"busy a day after the last request", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
-		{"busy without a pause", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(-sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now},
-		{"busy for the first time, with a pause", hostdb.Host{NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
-		{"busy again and again", hostdb.Host{LastFetch: alive.Add(-2 * sec), NextFetch: alive.Add(4 * sec), Busy: []time.Time{alive.Add(hostdb.MaxGrant - 9*sec), alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
-		{"busy for the first time", hostdb.Host{Busy: []time.Time{alive.Add(sec)}}, now},
-		{"busy for the first time, with a Crawl-delay", hostdb.Host{Busy: []time.Time{alive.Add(sec)}, CrawlDelay: 3 * sec}, now.Add(3 * sec)},
+		{"busy", hostdb.Host{LastFetch: alive.Add(-time.Hour), NextFetch: alive.Add(-time.Hour + 7*sec), Grants: []time.Time{alive.Add(sec)}}, now.Add(7 * sec)},
+		{"busy since long ago", hostdb.Host{LastFetch: alive.Add(-2 * time.Hour), NextFetch: alive.Add(-2*time.Hour + 7*sec), Grants: []time.Time{alive.Add(-time.Hour)}}, now.Add(7 * sec)},
+		{"busy a day after the last request", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(4 * sec), Grants: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
+		{"busy without a pause", hostdb.Host{LastFetch: alive.Add(-24 * time.Hour), NextFetch: alive.Add(-sec), Grants: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now},
+		{"busy for the first time, with a pause", hostdb.Host{NextFetch: alive.Add(4 * sec), Grants: []time.Time{alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
+		{"busy again and again", hostdb.Host{LastFetch: alive.Add(-2 * sec), NextFetch: alive.Add(4 * sec), Grants: []time.Time{alive.Add(hostdb.MaxGrant - 9*sec), alive.Add(hostdb.MaxGrant - sec)}}, now.Add(5 * sec)},
+		{"busy for the first time", hostdb.Host{Grants: []time.Time{alive.Add(sec)}}, now},
+		{"busy for the first time, with a Crawl-delay", hostdb.Host{Grants: []time.Time{alive.Add(sec)}, CrawlDelay: 3 * sec}, now.Add(3 * sec)},
 	} {
-		got, want := test.h.AskedAgain(alive, now), test.h
+		got, want := test.h.AfterCrash(alive, now), test.h
 		if !test.next.IsZero() {
-			want.NextFetch, want.Busy = test.next, nil
+			want.NextFetch, want.Grants = test.next, nil
 		}
-		if got.NextFetch != want.NextFetch || !slices.Equal(got.Busy, want.Busy) || got.LastFetch != want.LastFetch || got.CrawlDelay != want.CrawlDelay {
+		if got.NextFetch != want.NextFetch || !slices.Equal(got.Grants, want.Grants) || got.LastFetch != want.LastFetch || got.CrawlDelay != want.CrawlDelay {
 			t.Errorf("%s: %+v, want %+v", test.name, got, want)
 		}
 		if got.NextFetch.Before(test.h.NextFetch) {
 			t.Errorf("%s: the host may be asked sooner", test.name)
 		}
-		again := got.AskedAgain(alive, now)
+		again := got.AfterCrash(alive, now)
 		if again.NextFetch.Before(got.NextFetch) {
 			t.Errorf("%s: a second crash lets the host be asked sooner", test.name)
 		}
@@ -59,14 +59,14 @@ func TestAskedAgain(t *testing.T) {
 
 // A request that was under way when the clock was ahead does not block the host until that
 // time comes.
-func TestAskedAgainByAClockThatWasAhead(t *testing.T) {
+func TestHostAfterCrashOfClockAhead(t *testing.T) {
 	now := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 	for _, ahead := range []time.Duration{time.Hour, 10 * 365 * 24 * time.Hour} {
 		began := now.Add(ahead)
 		for _, pause := range []time.Duration{0, 5 * time.Second} {
 			for _, last := range []time.Time{{}, now.Add(-time.Minute)} {
-				h := hostdb.Host{LastFetch: last, NextFetch: began.Add(pause), Busy: []time.Time{began.Add(hostdb.MaxGrant)}}
-				if got := h.AskedAgain(now, now); !got.NextFetch.Equal(now.Add(pause)) || got.Busy != nil {
+				h := hostdb.Host{LastFetch: last, NextFetch: began.Add(pause), Grants: []time.Time{began.Add(hostdb.MaxGrant)}}
+				if got := h.AfterCrash(now, now); !got.NextFetch.Equal(now.Add(pause)) || got.Grants != nil {
 					t.Errorf("%v ahead, with a pause of %v: %+v", ahead, pause, got)
 				}
 			}

@@ -1,7 +1,7 @@
-// Package hostdb keeps what a crawler knows of each host: when it may be asked
-// again, what its robots.txt said, how it has behaved. Because it is kept,
-// politeness survives a restart; because it is shared, all rounds and crawlers
-// that use the same [Store] act as one polite client.
+// Package hostdb keeps what a crawler knows of each host: when the next request may be
+// made, how many may be under way, what its robots.txt said, how it has behaved. Because
+// this is stored, politeness survives a restart; because it is shared, all rounds and
+// crawlers that use the same [Store] act as one polite client.
 //
 // The package owns the record ([Host]) and the contract of its storage; the
 // rules of politeness are applied by package fetch, those of robots.txt by
@@ -36,7 +36,7 @@ var ErrClosed = errors.New("hostdb: store is closed")
 // is written within a second. So that a crash can only make a crawler slower, a
 // store that was not closed properly treats, when it is opened, each host asked
 // within the last minute before the crash as if it had been asked at the moment
-// of opening ([Host.AskedAgain]). Close syncs.
+// of opening ([Host.AfterCrash]). Close syncs.
 //
 // Ownership: the caller owns what it is given; the store retains nothing that it
 // is given. What is passed to next is only lent: next may read it but not change

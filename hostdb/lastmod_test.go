@@ -60,7 +60,7 @@ func claims(hits, wrong, misses int) (all []Claim) {
 // Changes that visits would have found anyway add nothing to the worth of claims. Pages of
 // two kinds change every day and every hundred days; a visit comes at a claim, or after ten
 // days.
-func TestLastmodLearns(t *testing.T) {
+func TestLastmodFollowsChange(t *testing.T) {
 	for _, c := range []struct{ precision, recall, flood float64 }{
 		{.8, .8, 0}, {.95, .95, 0}, {.5, .6, 0}, {.9, .2, 0}, {0, 0, 1}, {0, 0, .05}, {.05, .5, 0},
 	} {

@@ -24,7 +24,7 @@ func withoutQuery(url string) (string, bool) {
 
 // Of pages that become one document one is indexed, and none that is gone hides one
 // that is there, in whatever order they were visited.
-func TestPagesThatBecomeOne(t *testing.T) {
+func TestPagesWithOneDocument(t *testing.T) {
 	const u = "http://a.example.test/p"
 	ok, gone, same, failed := protocol.Success, protocol.Gone, protocol.NotModified, protocol.Failed
 	type v = visit

@@ -320,7 +320,7 @@ func TestDecideSitemap(t *testing.T) {
 	}
 }
 
-func TestSet(t *testing.T) {
+func TestReportAdd(t *testing.T) {
 	gone := input(crawldb.Gone, protocol.Gone, "")
 	for on, want := range map[bool]index.Decision{true: index.DeleteGone, false: index.Leave} {
 		for _, compat := range []bool{false, true} {

@@ -108,7 +108,7 @@ func TestJSONLFormat(t *testing.T) {
 	}
 }
 
-func TestJSONLWritesNoHalfOfALine(t *testing.T) {
+func TestJSONLWritesWholeLines(t *testing.T) {
 	var b bytes.Buffer
 	j := index.NewJSONL(&b)
 	bad := &index.Document{URL: "http://example.com/", Fetched: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}

@@ -147,7 +147,7 @@ const (
 	recent = "20260106080000-000"
 )
 
-func TestWhatIsIndexed(t *testing.T) {
+func TestDecisionsForPages(t *testing.T) {
 	type v = visit
 	u := "http://a.example.test/p"
 	for _, c := range []struct {
@@ -234,7 +234,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-func TestSegmentsThatAreNotReady(t *testing.T) {
+func TestUncommittedSegmentIsError(t *testing.T) {
 	db := &memstore.DB{}
 	put(t, db.Segments(), old, start, visit{"http://a.example.test/", protocol.Success, "one", false})
 	record(t, db.Crawl(), "http://a.example.test/", crawldb.Fetched)
@@ -252,7 +252,7 @@ func TestSegmentsThatAreNotReady(t *testing.T) {
 	}
 }
 
-func TestSameCallsEveryTime(t *testing.T) {
+func TestRunIsDeterministic(t *testing.T) {
 	var want []string
 	for range 3 {
 		db := &memstore.DB{}
@@ -326,7 +326,7 @@ func TestCancelledIndex(t *testing.T) {
 
 // What must not be shown as a copy is indexed, and says so, as does what is to be taken
 // out of the index later.
-func TestNoArchive(t *testing.T) {
+func TestNoArchiveOmitsContent(t *testing.T) {
 	const u = "http://a.example.test/p"
 	db, w := new(memstore.DB), new(shelf)
 	record(t, db.Crawl(), u, crawldb.Fetched)
@@ -340,7 +340,7 @@ func TestNoArchive(t *testing.T) {
 }
 
 // A block holds many pages, and each part those that have something in it.
-func TestPartsSideBySide(t *testing.T) {
+func TestPartsAreReadSideBySide(t *testing.T) {
 	db := new(memstore.DB)
 	u := func(i int) string { return fmt.Sprintf("http://a.example.test/%d", i) }
 	const pages = 8

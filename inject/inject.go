@@ -97,7 +97,7 @@ type Report struct {
 	// are not URLs to crawl or have metadata that cannot be read. Bad names the
 	// first hundred of both. (Together: urls_filtered_total.)
 	Filtered, Invalid int
-	Bad               []Bad
+	Bad               []BadSeed
 }
 
 // Err returns the errors of Bad, joined; nil if no seed was left out.
@@ -109,14 +109,14 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Bad is a seed that was left out, and why.
-type Bad struct {
+// BadSeed is a seed that was left out, and why.
+type BadSeed struct {
 	Seed Seed
 	Err  error
 }
 
 // Error returns file, line, URL and reason, without the user information of the URL.
-func (b Bad) Error() string {
+func (b BadSeed) Error() string {
 	switch at := b.Seed; {
 	case at.Line > 0 && at.File != "":
 		return fmt.Sprintf("inject: %s:%d: %q: %v", at.File, at.Line, clip(withoutPassword(at.URL)), b.Err)
@@ -127,7 +127,7 @@ func (b Bad) Error() string {
 }
 
 // Unwrap returns the reason.
-func (b Bad) Unwrap() error { return b.Err }
+func (b BadSeed) Unwrap() error { return b.Err }
 
 // withoutPassword replaces the user information of a URL, which may hold a password.
 func withoutPassword(url string) string {

@@ -132,7 +132,7 @@ func TestSeedsInUTF16(t *testing.T) {
 }
 
 // A blank instead of a tab would make another page of the seed.
-func TestMetadataBehindABlank(t *testing.T) {
+func TestMetadataAfterBlank(t *testing.T) {
 	const line = "http://a.test/ nutch.score=2\tkey=value"
 	s := new(memstore.Crawl)
 	r := run(t, s, line, inject.Options{})
@@ -356,7 +356,7 @@ func TestManySeeds(t *testing.T) {
 }
 
 // Nutch's TestInjector.
-func TestSeedsKeepWhatFormerSeedsSaid(t *testing.T) {
+func TestSeedKeepsMetadataOfEarlierSeed(t *testing.T) {
 	s := new(memstore.Crawl)
 	var first, second strings.Builder
 	for i := range 100 {
@@ -382,7 +382,7 @@ func TestSeedsKeepWhatFormerSeedsSaid(t *testing.T) {
 	}
 }
 
-func TestStatusOfARecordIsKept(t *testing.T) {
+func TestStatusOfRecordIsKept(t *testing.T) {
 	for _, status := range crawldb.Statuses() {
 		s := new(memstore.Crawl)
 		d := fetched("http://a.test/")
@@ -425,7 +425,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestScheduleOfTheCaller(t *testing.T) {
+func TestScheduleIsUsed(t *testing.T) {
 	s := new(memstore.Crawl)
 	run(t, s, "http://a.test/", inject.Options{Schedule: schedule.Default{DefaultInterval: day}, Score: 7})
 	if got := show(get(t, s, "http://a.test/")); got != "db_unfetched score 7 priority 7 every 24h0m0s" {

@@ -38,7 +38,7 @@ func (j *job) add(s Seed) error {
 		j.report.Invalid++
 	}
 	if len(j.report.Bad) < maxBad {
-		j.report.Bad = append(j.report.Bad, Bad{s, err})
+		j.report.Bad = append(j.report.Bad, BadSeed{s, err})
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A block that says it unpacks to much does not make anyone ask for the memory.
-func TestLengthOfABlockIsNotBelieved(t *testing.T) {
+func TestLengthInBlockHeaderIsBounded(t *testing.T) {
 	dec, err := newDecoder()
 	if err != nil {
 		t.Fatal(err)

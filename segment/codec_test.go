@@ -159,7 +159,7 @@ func TestTimesAreKeptToTheMillisecond(t *testing.T) {
 	}
 }
 
-func TestRecordThatCannotBeKept(t *testing.T) {
+func TestRecordThatCannotBeEncoded(t *testing.T) {
 	enc, err := newEncoder()
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestRecordThatCannotBeKept(t *testing.T) {
 	}
 }
 
-func TestPiecesAreBounded(t *testing.T) {
+func TestDecodedStringsRetainLittle(t *testing.T) {
 	dec, err := newDecoder()
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 }
 
-func TestForeignBytesAreNoRecords(t *testing.T) {
+func TestForeignBytesAreErrors(t *testing.T) {
 	dec, err := newDecoder()
 	if err != nil {
 		t.Fatal(err)

@@ -7,22 +7,22 @@ import (
 )
 
 // A Round says how far the round of a segment has come after its update. The crawl db keeps
-// it in the mark [RoundJob], as what String returns. The zero value is that of a segment
+// it in the mark [RoundMark], as what String returns. The zero value is that of a segment
 // without such a mark.
 type Round struct {
-	// Told is the number of blocks of visits that were delivered as events.
-	Told int
+	// Delivered is the number of blocks of visits that were delivered as events.
+	Delivered int
 	// Done says that nothing is left to do.
 	Done bool
 }
 
-// RoundJob is the name of the mark that says how far the round of a segment has come. Marks
+// RoundMark is the name of the mark that says how far the round of a segment has come. Marks
 // whose names add a slash and more are of the same segment.
-func RoundJob(segment string) string { return "round/" + segment }
+func RoundMark(segment string) string { return "round/" + segment }
 
 const (
-	roundDone = "done"
-	roundTold = "pages "
+	roundDone      = "done"
+	roundDelivered = "pages "
 )
 
 // String returns the contents of the mark.
@@ -30,17 +30,17 @@ func (r Round) String() string {
 	switch {
 	case r.Done:
 		return roundDone
-	case r.Told == 0:
+	case r.Delivered == 0:
 		return ""
 	}
-	return roundTold + strconv.Itoa(r.Told)
+	return roundDelivered + strconv.Itoa(r.Delivered)
 }
 
 // ParseRound reads what String returned. Any other text is an error.
 func ParseRound(mark string) (Round, error) {
-	if n, ok := strings.CutPrefix(mark, roundTold); ok {
+	if n, ok := strings.CutPrefix(mark, roundDelivered); ok {
 		if told, err := strconv.Atoi(n); err == nil && told >= 0 && strconv.Itoa(told) == n {
-			return Round{Told: told}, nil
+			return Round{Delivered: told}, nil
 		}
 	} else if mark == "" || mark == roundDone {
 		return Round{Done: mark != ""}, nil

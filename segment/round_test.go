@@ -7,7 +7,7 @@ import (
 )
 
 func TestRound(t *testing.T) {
-	for _, r := range []segment.Round{{}, {Told: 1}, {Told: 4711}, {Done: true}} {
+	for _, r := range []segment.Round{{}, {Delivered: 1}, {Delivered: 4711}, {Done: true}} {
 		if got, err := segment.ParseRound(r.String()); err != nil || got != r {
 			t.Errorf("%+v is read as %+v, %v", r, got, err)
 		}

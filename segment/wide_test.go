@@ -8,7 +8,7 @@ import (
 
 // Of a block of several pieces the length of the rest is guessed from the first, which
 // may be packed very well: that must hold where an int has 32 bits, too.
-func TestGuessOfALongBlock(t *testing.T) {
+func TestSizeOfLongBlockIsEstimated(t *testing.T) {
 	var e encoder
 	noise := make([]byte, maxPiece+4096)
 	r := rand.New(rand.NewChaCha8([32]byte{1}))

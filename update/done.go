@@ -10,7 +10,7 @@ import (
 // MarkDone records that a segment must not be applied: its contents already
 // were, from the segments that it was merged from.
 func MarkDone(ctx context.Context, crawl crawldb.Store, segment string) error {
-	if err := crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(Job(segment), done)}); err != nil {
+	if err := crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(SegmentMark(segment), done)}); err != nil {
 		return fmt.Errorf("update %s: %w", segment, err)
 	}
 	return nil

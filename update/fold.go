@@ -48,7 +48,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	}
 
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
-	f := folding{o: &o, job: Job(name), sites: &sites, grouper: &g, trust: trust, batchBytes: batchBytes, report: report}
+	f := folding{o: &o, job: SegmentMark(name), sites: &sites, grouper: &g, trust: trust, batchBytes: batchBytes, report: report}
 	if !resumed {
 		reached = ""
 	}
@@ -57,7 +57,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 		if err := f.run(ctx, sorter, reached); err != nil {
 			yield(crawldb.Batch{}, err)
 		} else if !f.stopped {
-			yield(crawldb.Batch{Marks: crawldb.Mark(Job(name), last)}, nil)
+			yield(crawldb.Batch{Marks: crawldb.Mark(SegmentMark(name), last)}, nil)
 		}
 	})
 }

@@ -98,7 +98,7 @@ func (g *gatherer) list(ctx context.Context, whole bool) error {
 		g.counted.listed(&d)
 		g.value = append(g.value[:0], kindListed)
 		if whole {
-			if _, err := segment.Unmark(&d); err != nil { // this Meta belongs to the list, not to the record
+			if _, err := segment.TakePlacement(&d); err != nil { // this Meta belongs to the list, not to the record
 				return err
 			}
 			if g.value, err = segment.AppendRecord(g.value, &d); err != nil {

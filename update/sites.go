@@ -136,7 +136,7 @@ func (s *sites) catchUp(ctx context.Context) error {
 	if len(s.cursors) == 0 {
 		return nil
 	}
-	cursor, err := s.crawl.Mark(ctx, Job(s.segment))
+	cursor, err := s.crawl.Mark(ctx, SegmentMark(s.segment))
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
 	}
 	sl := &st.slots[i]
 	site := &st.sites[sl.site]
-	sl.added, sl.owed, sl.overgrown = site.account.Added, site.account.Owed, false
+	sl.added, sl.owed, sl.overgrown = site.account.Added, site.account.Undistributed, false
 	if sl.before >= 0 {
 		sl.added, sl.owed = st.slots[sl.before].added, st.slots[sl.before].owed
 	}
@@ -245,7 +245,7 @@ func (st *step) marks() map[string]string {
 	st.after = map[int]frontier.Account{}
 	for n := range st.sites {
 		site, last := &st.sites[n], &st.slots[st.sites[n].last]
-		if a := &site.account; site.changed || a.Added != last.added || a.Owed != last.owed {
+		if a := &site.account; site.changed || a.Added != last.added || a.Undistributed != last.owed {
 			st.after[n] = st.left(n)
 		}
 	}
@@ -263,7 +263,7 @@ func (st *step) marks() map[string]string {
 	marks := make(map[string]string, len(st.after))
 	for n, a := range st.after {
 		if a.Added > 0 || a.Visits > 0 {
-			marks[frontier.Job(st.sites[n].domain)] = a.Encode()
+			marks[frontier.MarkName(st.sites[n].domain)] = a.Encode()
 		}
 	}
 	return marks
@@ -272,7 +272,7 @@ func (st *step) marks() map[string]string {
 // left returns the account of a site including what the slots have added.
 func (st *step) left(n int) frontier.Account {
 	a, last := st.sites[n].account.Clone(), &st.slots[st.sites[n].last]
-	a.Added, a.Owed = last.added, last.owed
+	a.Added, a.Undistributed = last.added, last.owed
 	return a
 }
 

@@ -162,7 +162,7 @@ func TestGrowth(t *testing.T) {
 	}
 	// The second visit of a page says nothing about what is new.
 	a := w.account("example.org")
-	if p := a.Part("www.example.org/page/"); p == nil || p.Judged != 10 || p.Fresh != 1 {
+	if p := a.Part("www.example.org/page/"); p == nil || p.Sampled != 10 || p.SampledNew != 1 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -237,7 +237,7 @@ func TestCashOfWhatIsLeftOut(t *testing.T) {
 			}
 			owes := 0.0
 			for i := range 7 {
-				owes += w.account(hostdb.Domain(crawldb.Host(url(i)))).Owed
+				owes += w.account(hostdb.Domain(crawldb.Host(url(i)))).Undistributed
 			}
 			if got := w.cash() + owes; math.Abs(got-want) > 1e-6 {
 				t.Fatalf("dies %v: cash is %v after %d rounds, want %v", dies, got, n+1, want)
@@ -259,7 +259,7 @@ func TestScoresWithoutCash(t *testing.T) {
 	w := newWorld(t)
 	w.trapped(seg, 0, 3, 20)
 	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, growing(10, 5))
-	if a := w.account("example.org"); err != nil || r.Overgrown == 0 || a.Owed != 0 {
+	if a := w.account("example.org"); err != nil || r.Overgrown == 0 || a.Undistributed != 0 {
 		t.Errorf("%+v, %+v, %v", r, a, err)
 	}
 }
@@ -268,7 +268,7 @@ func TestScoresWithoutCash(t *testing.T) {
 func TestDamagedAccount(t *testing.T) {
 	w := newWorld(t)
 	w.trapped(seg, 0, 3, 20)
-	if err := w.crawl.Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.Job("example.org"), "\xff")}); err != nil {
+	if err := w.crawl.Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(frontier.MarkName("example.org"), "\xff")}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := update.Run(t.Context(), w.crawl, w.segments, seg, growing(10, 5))

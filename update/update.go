@@ -163,12 +163,12 @@ type Report struct {
 	Resumed, Already bool
 }
 
-// Job is the name of the progress mark of a segment.
-func Job(segment string) string { return "update/" + segment }
+// SegmentMark is the name of the progress mark of a segment.
+func SegmentMark(segment string) string { return "update/" + segment }
 
 // Done reports whether a segment was applied.
 func Done(ctx context.Context, crawl crawldb.Store, segment string) (bool, error) {
-	cursor, err := crawl.Mark(ctx, Job(segment))
+	cursor, err := crawl.Mark(ctx, SegmentMark(segment))
 	return cursor == done, err
 }
 
@@ -197,7 +197,7 @@ func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 
 func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
 	var report Report
-	cursor, err := crawl.Mark(ctx, Job(name))
+	cursor, err := crawl.Mark(ctx, SegmentMark(name))
 	if err != nil {
 		return report, err
 	}
@@ -241,7 +241,7 @@ func run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name 
 			return report, err
 		}
 	}
-	if err := crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(Job(name), done)}); err != nil {
+	if err := crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(SegmentMark(name), done)}); err != nil {
 		return report, err
 	}
 	return report, crawl.Sync(ctx)

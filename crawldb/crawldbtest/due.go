@@ -48,10 +48,10 @@ func randomDatum(rnd *rand.Rand, url string) crawldb.Datum {
 
 // isDue reports whether a record answers a query, apart from its limit.
 func isDue(d crawldb.Datum, q crawldb.DueQuery) bool {
-	return (!d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)) &&
+	return (!d.FetchTime.After(q.Now) || !q.DueBeyond.IsZero() && d.FetchTime.After(q.DueBeyond)) &&
 		!d.LeasedUntil.After(q.Now) &&
 		!(q.MinPriority > 0 && !(d.Priority >= q.MinPriority)) &&
-		(q.Want == nil || q.Want(crawldb.Host(d.URL)))
+		(q.WantHost == nil || q.WantHost(crawldb.Host(d.URL)))
 }
 
 // candidates collects the answers to a query.
@@ -73,7 +73,7 @@ func (c *check) covers(s crawldb.Store, due dueFunc, q crawldb.DueQuery, model m
 	for url, d := range model {
 		if isDue(d, q) && !got[url] {
 			c.Failf("at %v, beyond %v: %s is due and was omitted; FetchTime %v, LeasedUntil %v, Priority %v",
-				q.Now, q.Beyond, short(url), d.FetchTime, d.LeasedUntil, d.Priority)
+				q.Now, q.DueBeyond, short(url), d.FetchTime, d.LeasedUntil, d.Priority)
 		}
 	}
 }
@@ -94,10 +94,10 @@ func moments() []crawldb.DueQuery {
 	return []crawldb.DueQuery{
 		{Now: dueEpoch},
 		{Now: dueEpoch.Add(time.Millisecond)},
-		{Now: dueEpoch.Add(26 * time.Hour), Ahead: 25 * time.Hour, Beyond: dueEpoch.AddDate(1, 0, 0)},
+		{Now: dueEpoch.Add(26 * time.Hour), AheadOfClock: 25 * time.Hour, DueBeyond: dueEpoch.AddDate(1, 0, 0)},
 		{Now: dueEpoch.AddDate(1, 0, 0)},
 		{Now: dueEpoch.AddDate(0, -1, 0)},
-		{Now: dueEpoch, Beyond: dueEpoch.AddDate(1, 0, 0)},
+		{Now: dueEpoch, DueBeyond: dueEpoch.AddDate(1, 0, 0)},
 		{Now: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{Now: time.UnixMilli(-1)},
 		{Now: dueEpoch},
@@ -120,7 +120,7 @@ func dueIsDue(c *check, due dueFunc) {
 	for _, q := range moments() {
 		for _, cand := range c.candidates(s, due, q) {
 			if d := model[cand.URL]; cand.Due && !isDue(d, q) {
-				c.Failf("at %v, beyond %v: %s is called due, but is not; FetchTime %v, LeasedUntil %v", q.Now, q.Beyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
+				c.Failf("at %v, beyond %v: %s is called due, but is not; FetchTime %v, LeasedUntil %v", q.Now, q.DueBeyond, short(cand.URL), d.FetchTime, d.LeasedUntil)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func dueNext(c *check, due dueFunc) {
 	}
 	s, model, _ := c.dueStore(300)
 	for _, q := range moments() {
-		if !q.Beyond.IsZero() {
+		if !q.DueBeyond.IsZero() {
 			continue // the bound itself is a time at which records become due
 		}
 		var want, got time.Time
@@ -147,7 +147,7 @@ func dueNext(c *check, due dueFunc) {
 		for _, d := range model {
 			earlier(&want, &d)
 		}
-		q.Seen = func(d *crawldb.Datum) { earlier(&got, d) }
+		q.NotDue = func(d *crawldb.Datum) { earlier(&got, d) }
 		c.candidates(s, due, q)
 		if !got.Equal(want) {
 			c.Failf("at %v: the next is due at %v, want %v", q.Now, got, want)
@@ -220,7 +220,7 @@ func dueWant(c *check, due dueFunc) {
 		hosts[crawldb.Host(url)] = true
 	}
 	var strange string
-	q := crawldb.DueQuery{Now: dueEpoch, Want: func(host string) bool {
+	q := crawldb.DueQuery{Now: dueEpoch, WantHost: func(host string) bool {
 		if !hosts[host] {
 			strange = host
 		}
@@ -236,7 +236,7 @@ func dueWant(c *check, due dueFunc) {
 		taken := map[string]int{}
 		full := func(host string) bool { return taken[host] >= 3 }
 		got := map[string]bool{}
-		for cand, err := range due(c.Ctx, s, crawldb.DueQuery{Now: dueEpoch, Limit: limit, Want: func(host string) bool { return !full(host) }}) {
+		for cand, err := range due(c.Ctx, s, crawldb.DueQuery{Now: dueEpoch, Limit: limit, WantHost: func(host string) bool { return !full(host) }}) {
 			c.Must(err, "Due")
 			taken[crawldb.Host(cand.URL)]++
 			got[cand.URL] = true

@@ -29,7 +29,7 @@ func newIndexed(e *engine) *indexed {
 }
 
 func hinted(d datum, q crawldb.DueQuery) bool {
-	late := !d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)
+	late := !d.FetchTime.After(q.Now) || !q.DueBeyond.IsZero() && d.FetchTime.After(q.DueBeyond)
 	return (late && !d.Leased(q.Now) || len(d.URL)%5 == 0) && (q.MinPriority <= 0 || d.Priority >= q.MinPriority)
 }
 
@@ -47,7 +47,7 @@ func byLevel(a, b datum) int {
 func giveDue(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
 	n := 0
 	for _, d := range data {
-		if q.Want != nil && !q.Want(crawldb.Host(d.URL)) {
+		if q.WantHost != nil && !q.WantHost(crawldb.Host(d.URL)) {
 			continue
 		}
 		known := len(d.URL)%5 != 0 && !d.FetchTime.After(q.Now) && !d.Leased(q.Now)
@@ -71,8 +71,8 @@ func (s *indexed) Due(c context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.C
 			if s.due(d, q) {
 				data = append(data, d)
 			}
-			if (d.FetchTime.After(q.Now) || d.Leased(q.Now)) && q.Seen != nil && !s.mute {
-				q.Seen(&d)
+			if (d.FetchTime.After(q.Now) || d.Leased(q.Now)) && q.NotDue != nil && !s.mute {
+				q.NotDue(&d)
 			}
 		}
 		slices.SortStableFunc(data, s.rank)
@@ -193,7 +193,7 @@ func dueMutants() []mutant {
 		})},
 		{fault: "Due ends at the first host not wanted", rule: "Due omits no wanted host", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
-				if i := slices.IndexFunc(data, func(d datum) bool { return q.Want != nil && !q.Want(crawldb.Host(d.URL)) }); i >= 0 {
+				if i := slices.IndexFunc(data, func(d datum) bool { return q.WantHost != nil && !q.WantHost(crawldb.Host(d.URL)) }); i >= 0 {
 					data = data[:i]
 				}
 				giveDue(q, data, yield)
@@ -209,8 +209,8 @@ func dueMutants() []mutant {
 		})},
 		{fault: "Due asks Want about the URL", rule: "Due omits no wanted host", wrap: on(func(s *indexed) {
 			s.give = func(q crawldb.DueQuery, data []datum, yield func(crawldb.Candidate, error) bool) {
-				if want := q.Want; want != nil {
-					q.Want = func(string) bool { return want("http://example.com/") }
+				if want := q.WantHost; want != nil {
+					q.WantHost = func(string) bool { return want("http://example.com/") }
 				}
 				giveDue(q, data, yield)
 			}

@@ -425,9 +425,9 @@ func (m *machine) ask(rnd *rand.Rand) {
 	unwanted := ""
 	if rnd.IntN(3) == 0 {
 		unwanted = fmt.Sprintf("h%d.example.com", rnd.IntN(5))
-		q.Want = func(host string) bool { return host != unwanted }
+		q.WantHost = func(host string) bool { return host != unwanted }
 	}
-	m.note("Due at %v, ahead %v, beyond %v, limit %d, MinPriority %v, unwanted %q", q.Now, q.Ahead, q.Beyond, q.Limit, q.MinPriority, unwanted)
+	m.note("Due at %v, ahead %v, beyond %v, limit %d, MinPriority %v, unwanted %q", q.Now, q.AheadOfClock, q.DueBeyond, q.Limit, q.MinPriority, unwanted)
 	got := map[string]bool{}
 	n, least := 0, float32(math.Inf(1))
 	for _, cand := range m.candidates(m.s, m.due, q) {

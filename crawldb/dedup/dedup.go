@@ -91,8 +91,8 @@ type Report struct {
 	Resumed bool
 }
 
-// Job is the name of the progress mark of an unfinished run with NutchCompat.
-const Job = "dedup"
+// MarkName is the name of the progress mark of an unfinished run with NutchCompat.
+const MarkName = "dedup"
 
 const chunk = 10_000
 

@@ -106,7 +106,7 @@ func TestParseOrder(t *testing.T) {
 	}
 }
 
-func TestNoNumber(t *testing.T) {
+func TestOrderWithoutNumber(t *testing.T) {
 	nan, one := &page{url: "http://b/", key: "b", score: float32(math.NaN())}, &page{url: "http://a/", key: "a", score: 1}
 	if nutch([]Criterion{Score}, nan, one) != 0 || nutch([]Criterion{Score}, one, nan) != 0 {
 		t.Error("Nutch tells a score that is no number from one")

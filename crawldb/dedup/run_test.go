@@ -94,7 +94,7 @@ func TestNutchFixture(t *testing.T) {
 	}
 }
 
-func TestWhoStays(t *testing.T) {
+func TestOrderPicksPageThatStays(t *testing.T) {
 	gone := rec("http://a.example/gone", "s", 9, 9)
 	gone.Status = crawldb.Gone
 	unsigned := rec("http://a.example/unsigned", "", 9, 9)
@@ -210,7 +210,7 @@ func random(rnd *rand.Rand) []crawldb.Datum {
 	return all
 }
 
-func TestModel(t *testing.T) {
+func TestRunAgreesWithModel(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		records := random(rnd)
@@ -293,8 +293,8 @@ func (m *mortal) Update(ctx context.Context, b crawldb.Batch) error {
 	return m.Store.Update(ctx, b)
 }
 
-// TestKilled ends a run at every write; the next one has the result of an undisturbed run.
-func TestKilled(t *testing.T) {
+// TestKilledRunIsRepeated ends a run at every write; the next one has the result of an undisturbed run.
+func TestKilledRunIsRepeated(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		records := random(rnd)
@@ -338,7 +338,7 @@ func TestKilled(t *testing.T) {
 			if got := statuses(t, db.Crawl()); !maps.Equal(got, want) {
 				t.Fatalf("seed %d, death %d: %v, want %v", seed, deaths, got, want)
 			}
-			if mark, err := db.Crawl().Mark(t.Context(), Job); err != nil || mark != "" {
+			if mark, err := db.Crawl().Mark(t.Context(), MarkName); err != nil || mark != "" {
 				t.Errorf("a mark is left: %q, %v", mark, err)
 			}
 		}
@@ -348,7 +348,7 @@ func TestKilled(t *testing.T) {
 func TestMarkOfOtherOptions(t *testing.T) {
 	var db memstore.DB
 	put(t, db.Crawl(), rec("http://a.example/a", "s", 1, 0), rec("http://a.example/b", "s", 2, 0))
-	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(Job, "something else")}); err != nil {
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(MarkName, "something else")}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Run(t.Context(), db.Crawl(), Options{NutchCompat: true})
@@ -413,8 +413,8 @@ func TestPagesThatChangeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestBounded sorts on disk, and leaves nothing there.
-func TestBounded(t *testing.T) {
+// TestMemoryIsBounded sorts on disk, and leaves nothing there.
+func TestMemoryIsBounded(t *testing.T) {
 	var db memstore.DB
 	var records []crawldb.Datum
 	for i := range 5000 {

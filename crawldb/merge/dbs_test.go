@@ -70,7 +70,7 @@ func TestNutchCrawlDbMerger(t *testing.T) {
 	}
 }
 
-func TestWhichRecordWins(t *testing.T) {
+func TestLaterVisitWins(t *testing.T) {
 	const u = "http://example.com/"
 	at := func(days int) time.Time { return start.AddDate(0, 0, days) }
 	rec := func(name string, status crawldb.Status, visited, due int) crawldb.Datum {
@@ -197,8 +197,8 @@ func (m *mortal) Update(ctx context.Context, b crawldb.Batch) error {
 	return m.Store.Update(ctx, b)
 }
 
-// TestCrawlDBLaws merges random dbs in every way and gets the same.
-func TestCrawlDBLaws(t *testing.T) {
+// TestMergeIsCommutativeAndIdempotent merges random dbs in every way and gets the same.
+func TestMergeIsCommutativeAndIdempotent(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var srcs []crawldb.Store
@@ -363,7 +363,7 @@ func TestLinkDBsKeepTheirBounds(t *testing.T) {
 }
 
 // Each of many pages keeps its links, and no more than MaxInlinks says.
-func TestManyLinks(t *testing.T) {
+func TestPageWithManyLinks(t *testing.T) {
 	const most = 10_000 // links of a page by default, and pages in one Merge
 	src := new(memstore.Links)
 	popular := linkdb.Entry{URL: "http://a.example/popular"}
@@ -437,7 +437,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-func TestMergesEnd(t *testing.T) {
+func TestCancelledMergeEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := CrawlDBs(ctx, new(memstore.Crawl), nil, CrawlDBOptions{}); !errors.Is(err, context.Canceled) {

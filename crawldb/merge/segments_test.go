@@ -256,9 +256,9 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestRandomRounds is Nutch's test of random rounds: the last status of a page that is
+// TestMergeOfRandomRoundsAgreesWithModel is Nutch's test of random rounds: the last status of a page that is
 // neither retry nor not modified wins.
-func TestRandomRounds(t *testing.T) {
+func TestMergeOfRandomRoundsAgreesWithModel(t *testing.T) {
 	codes := []protocol.Code{protocol.Success, protocol.NotModified, protocol.MovedPerm, protocol.MovedTemp, protocol.NotFound, protocol.Gone, protocol.Denied, protocol.Busy, protocol.Failed, protocol.Skipped}
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -303,9 +303,9 @@ func TestRandomRounds(t *testing.T) {
 	}
 }
 
-// TestWholeVisits merges random segments and finds in each page the parts of one
+// TestVisitsStayWhole merges random segments and finds in each page the parts of one
 // visit, and the same whatever the order, the blocks and the memory.
-func TestWholeVisits(t *testing.T) {
+func TestVisitsStayWhole(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var db memstore.DB
@@ -662,8 +662,8 @@ func TestBlocksOfLongTexts(t *testing.T) {
 	}
 }
 
-// TestNothingStaysOfAFailure fails at every write.
-func TestNothingStaysOfAFailure(t *testing.T) {
+// TestFailedMergeLeavesNothing fails at every write.
+func TestFailedMergeLeavesNothing(t *testing.T) {
 	var db memstore.DB
 	put(t, db.Segments(), "0", true, seen{url: root, code: protocol.Success, parsed: true}, seen{url: root + "x", code: protocol.Success, parsed: true}, seen{url: root + "y"})
 	for n := 0; ; n++ {
@@ -721,7 +721,7 @@ func BenchmarkSegments20k(b *testing.B) {
 
 // A page keeps the record of the fetch list that its visit was made for, whatever was
 // listed later; for Nutch it is the newest.
-func TestListedWithItsVisit(t *testing.T) {
+func TestListHasRecordOfTheVisit(t *testing.T) {
 	const page = "http://a.example/"
 	for name, c := range map[string]struct {
 		segments     []seen // s0, s1, s2

@@ -65,10 +65,10 @@ func behind(err error) string {
 	if !errors.As(err, &damage) {
 		return ""
 	}
-	if damage.Behind == "" && damage.URL != "" {
+	if damage.ResumeKey == "" && damage.URL != "" {
 		return crawldb.Key(damage.URL) + "\x00"
 	}
-	return damage.Behind
+	return damage.ResumeKey
 }
 
 // records checks the crawl db.
@@ -185,7 +185,7 @@ func (c *Check) hosts(ctx context.Context, s hostdb.Store) error {
 			}
 			return 0
 		}
-		if !slices.IsSortedFunc(h.Busy, time.Time.Compare) || !slices.IsSortedFunc(h.Robots, robots) {
+		if !slices.IsSortedFunc(h.Grants, time.Time.Compare) || !slices.IsSortedFunc(h.Robots, robots) {
 			wrong(errHost)
 		}
 	}

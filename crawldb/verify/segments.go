@@ -106,7 +106,7 @@ func (c *Check) list(ctx context.Context, s segment.Store, name string) (part, i
 	p, err := read(ctx, c, s, name, segment.GeneratePart, func(_ int, block []crawldb.Datum) error {
 		for i := range block {
 			listed = append(listed, maphash.String(c.seed, block[i].URL))
-			t, err := segment.Unmark(&block[i])
+			t, err := segment.TakePlacement(&block[i])
 			if err != nil {
 				return err
 			}
@@ -365,7 +365,7 @@ func (c *Check) plain(ctx context.Context, s segment.Store, name, kind string, f
 // marks checks the progress marks of a segment.
 func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits part) error {
 	var mark [2]string
-	for i, job := range []string{"update/" + name, segment.RoundJob(name)} {
+	for i, job := range []string{"update/" + name, segment.RoundMark(name)} {
 		var err error
 		if mark[i], err = s.Mark(ctx, job); err != nil {
 			if stopped(ctx, err) {
@@ -386,7 +386,7 @@ func (c *Check) marks(ctx context.Context, s crawldb.Store, name string, visits 
 	if updated != "" && !visits.damaged && !visits.info.Committed {
 		wrong(errNoVisits)
 	}
-	if r, err := segment.ParseRound(round); err != nil || !visits.damaged && r.Told > visits.info.Blocks {
+	if r, err := segment.ParseRound(round); err != nil || !visits.damaged && r.Delivered > visits.info.Blocks {
 		wrong(fmt.Errorf("%w: round: %q", errMark, round))
 	}
 	if round != "" && updated != "done" {

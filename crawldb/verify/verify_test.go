@@ -93,7 +93,7 @@ func keepOnly(t *testing.T, db *memstore.DB, parts ...string) {
 
 // What a merge that is under way, or a parser that comes later, has not written yet
 // is not missing.
-func TestWhatIsNotThereYetIsNotMissing(t *testing.T) {
+func TestUnfinishedSegmentIsNoFinding(t *testing.T) {
 	db := db(t)
 	write(t, db, false, []segment.Text{{URL: a}}, nil)
 	if r, text := check(t, stores(db)); r.Findings != 0 {
@@ -120,7 +120,7 @@ func stores(db *memstore.DB) verify.Stores {
 	return verify.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
 }
 
-func TestSound(t *testing.T) {
+func TestSoundStoresHaveNoFinding(t *testing.T) {
 	r, text := check(t, stores(db(t)))
 	if text != "" {
 		t.Error(text)
@@ -195,7 +195,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestALeaseThatHasRunOutIsHarmless(t *testing.T) {
+func TestExpiredLeaseIsHarmless(t *testing.T) {
 	db := db(t)
 	put(t, db, crawldb.Datum{URL: a, Status: 1, LeasedBy: "gone-000", LeasedUntil: at()})
 	if r, text := check(t, stores(db)); r.Findings != 0 || r.Harmless != 1 {
@@ -203,7 +203,7 @@ func TestALeaseThatHasRunOutIsHarmless(t *testing.T) {
 	}
 }
 
-func TestALeaseOfWhatIsFoldedInIsTold(t *testing.T) {
+func TestLeaseOfUpdatedSegmentIsReported(t *testing.T) {
 	db := db(t)
 	mark(t, db, "update/"+seg, "done")
 	if r, text := check(t, stores(db)); r.Findings != 0 || r.Harmless != 1 || !strings.Contains(text, c) || !strings.Contains(text, seg) {
@@ -211,7 +211,7 @@ func TestALeaseOfWhatIsFoldedInIsTold(t *testing.T) {
 	}
 }
 
-func TestALeaseOfAPageThatIsNotOnTheListIsTold(t *testing.T) {
+func TestLeaseOfPageNotOnListIsReported(t *testing.T) {
 	const d = "http://d.example/"
 	for _, tt := range []struct {
 		until time.Duration
@@ -272,7 +272,7 @@ func TestEveryDamagedRecordIsReported(t *testing.T) {
 }
 
 // A store that is wrong everywhere does not fill the memory with places.
-func TestPlacesThatAreRemembered(t *testing.T) {
+func TestFindingsKeepTheirPlaces(t *testing.T) {
 	c := verify.NewCheck(verify.Options{})
 	add := func(place int64) { c.Add(verify.Finding{File: "f", Offset: place, Err: errors.New("bad")}) }
 	const most = 100_000
@@ -289,7 +289,7 @@ func TestPlacesThatAreRemembered(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestCancelledCheckEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := verify.Run(ctx, stores(db(t)), verify.Options{}); !errors.Is(err, context.Canceled) {

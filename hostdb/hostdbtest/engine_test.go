@@ -97,7 +97,7 @@ func crashed(again func(hostdb.Host, time.Time) hostdb.Host) func(*disk) []write
 	}
 }
 
-func askedAgain(h hostdb.Host, now time.Time) hostdb.Host { return h.AskedAgain(now, now) }
+func askedAgain(h hostdb.Host, now time.Time) hostdb.Host { return h.AfterCrash(now, now) }
 
 // harness makes stores of wrap around engines; nil functions are sound.
 func harness(wrap func(*engine) hostdb.Store, reopen, crash func(*disk) []write) hostdbtest.Harness {

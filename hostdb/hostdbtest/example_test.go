@@ -15,7 +15,7 @@ type hasty struct{ hostdb.Store }
 
 func (s hasty) Get(ctx context.Context, name string) (hostdb.Host, error) {
 	h, err := s.Store.Get(ctx, name)
-	h.Busy = nil
+	h.Grants = nil
 	return h, err
 }
 

@@ -25,12 +25,12 @@ func oneOfManyRivalsTakesGrant(c *check) {
 					took[r] = false
 					var h host
 					if old != nil {
-						if h = *old; len(h.Busy) > 0 {
+						if h = *old; len(h.Grants) > 0 {
 							return old, nil
 						}
 					}
 					took[r] = true
-					h.Busy = []time.Time{busy}
+					h.Grants = []time.Time{busy}
 					h.Stats.Fetched++
 					return &h, nil
 				})
@@ -48,10 +48,10 @@ func oneOfManyRivalsTakesGrant(c *check) {
 			c.Failf("round %d: %d rivals got the grant, want 1", round, n)
 		}
 		h := c.get(s, name)
-		if want := int64(round/3 + 1); h.Stats.Fetched != want || len(h.Busy) != 1 || !h.Busy[0].Equal(busy) {
-			c.Failf("round %d: the record counts %d grants and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Busy, want, busy)
+		if want := int64(round/3 + 1); h.Stats.Fetched != want || len(h.Grants) != 1 || !h.Grants[0].Equal(busy) {
+			c.Failf("round %d: the record counts %d grants and is busy until %v, want %d and %v", round, h.Stats.Fetched, h.Grants, want, busy)
 		}
-		h.Busy = nil
+		h.Grants = nil
 		c.put(s, h)
 	}
 }
@@ -171,9 +171,9 @@ func hostAskedBeforeCrashCountsAsAsked(c *check) {
 		"asked with Crawl-delay": {LastFetch: now, NextFetch: now.Add(time.Second), CrawlDelay: 20 * time.Second},
 		"asked half a minute ago": {LastFetch: now.Add(-30 * time.Second), NextFetch: now.Add(-25 * time.Second), Backoff: 2,
 			Robots: plain("", 3).Robots, Stats: plain("", 4).Stats},
-		"busy":                    {Busy: []time.Time{now.Add(time.Minute)}, LastFetch: now.Add(-time.Hour), NextFetch: now.Add(-time.Hour + 7*time.Second)},
-		"busy since long ago":     {Busy: []time.Time{now.Add(-time.Hour)}, LastFetch: now.Add(-2 * time.Hour), NextFetch: now.Add(-2*time.Hour + 7*time.Second)},
-		"busy for the first time": {Busy: []time.Time{now.Add(time.Minute)}, CrawlDelay: 3 * time.Second},
+		"busy":                    {Grants: []time.Time{now.Add(time.Minute)}, LastFetch: now.Add(-time.Hour), NextFetch: now.Add(-time.Hour + 7*time.Second)},
+		"busy since long ago":     {Grants: []time.Time{now.Add(-time.Hour)}, LastFetch: now.Add(-2 * time.Hour), NextFetch: now.Add(-2*time.Hour + 7*time.Second)},
+		"busy for the first time": {Grants: []time.Time{now.Add(time.Minute)}, CrawlDelay: 3 * time.Second},
 		"asked, and backing off":  {LastFetch: now, NextFetch: now.Add(30 * time.Minute)},
 	}
 	for name, h := range hosts {
@@ -187,7 +187,7 @@ func hostAskedBeforeCrashCountsAsAsked(c *check) {
 	after := time.Now()
 	for name, h := range hosts {
 		got := c.get(s, name)
-		lo, hi := h.AskedAgain(now, before), h.AskedAgain(now, after)
+		lo, hi := h.AfterCrash(now, before), h.AfterCrash(now, after)
 		if d := got.NextFetch; d.Before(lo.NextFetch.Add(-time.Millisecond)) || d.After(hi.NextFetch.Add(time.Millisecond)) {
 			c.Failf("%s: NextFetch is %v, want %v to %v", name, d, lo.NextFetch, hi.NextFetch)
 		}
@@ -237,7 +237,7 @@ func orderlyCloseChangesNoHost(c *check) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	want := []host{
 		{Name: "asked", LastFetch: now, NextFetch: now.Add(-time.Second)},
-		{Name: "busy", LastFetch: now, Busy: []time.Time{now.Add(time.Minute)}},
+		{Name: "busy", LastFetch: now, Grants: []time.Time{now.Add(time.Minute)}},
 	}
 	c.put(s, want...)
 	c.holds(c.Reopen(s), want...)

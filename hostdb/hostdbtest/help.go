@@ -110,7 +110,7 @@ func samples() []hostdb.Host {
 	hostile := "\x00 \xff\xfe\xc0\x80 \xed\xa0\x80 é e\u0301 \ufffd \u2028 '\"\\\r\n\t%s <&>"
 	at := time.Date(2024, 2, 29, 23, 59, 59, 987_000_000, time.UTC)
 	full := hostdb.Host{
-		NextFetch: at.Add(5 * time.Second), LastFetch: at, Busy: []time.Time{at.Add(time.Minute), at.Add(time.Hour)}, CrawlDelay: 1500 * time.Millisecond, Backoff: 3,
+		NextFetch: at.Add(5 * time.Second), LastFetch: at, Grants: []time.Time{at.Add(time.Minute), at.Add(time.Hour)}, CrawlDelay: 1500 * time.Millisecond, Backoff: 3,
 		Elapsed: 340 * time.Millisecond, Spent: hostdb.Spent{Day: at.Truncate(24 * time.Hour), Requests: 1, Bytes: 2},
 		Robots: []hostdb.Robots{
 			{Origin: "http://example.com", Status: 200, Body: []byte("User-agent: *\nDisallow: /a\n"), ETag: `W/"1"`, LastModified: "Thu, 29 Feb 2024 00:00:00 GMT", Fetched: at, Expires: at.Add(24 * time.Hour)},
@@ -126,7 +126,7 @@ func samples() []hostdb.Host {
 	var all []hostdb.Host
 	add := func(change func(h *hostdb.Host)) {
 		h := full
-		h.Robots, h.Fields, h.Busy = slices.Clone(full.Robots), maps.Clone(full.Fields), slices.Clone(full.Busy)
+		h.Robots, h.Fields, h.Grants = slices.Clone(full.Robots), maps.Clone(full.Fields), slices.Clone(full.Grants)
 		change(&h)
 		all = append(all, h)
 		h = hostdb.Host{Robots: make([]hostdb.Robots, 1), Fields: map[string]float64{}}
@@ -152,9 +152,9 @@ func samples() []hostdb.Host {
 	}
 	for n := range 4 {
 		add(func(h *hostdb.Host) {
-			h.Busy = nil
+			h.Grants = nil
 			for i := range n * n {
-				h.Busy = append(h.Busy, at.Add(time.Duration(i)*time.Millisecond))
+				h.Grants = append(h.Grants, at.Add(time.Duration(i)*time.Millisecond))
 			}
 		})
 	}
@@ -222,8 +222,8 @@ func same(got, want hostdb.Host) error {
 		return fmt.Errorf("%s: Elapsed is %v, want %v", at, got.Elapsed, want.Elapsed)
 	case got.Spent.Requests != want.Spent.Requests || got.Spent.Bytes != want.Spent.Bytes:
 		return fmt.Errorf("%s: Spent is %+v, want %+v", at, got.Spent, want.Spent)
-	case len(got.Busy) != len(want.Busy):
-		return fmt.Errorf("%s: Busy has %d entries, want %d", at, len(got.Busy), len(want.Busy))
+	case len(got.Grants) != len(want.Grants):
+		return fmt.Errorf("%s: Grants has %d entries, want %d", at, len(got.Grants), len(want.Grants))
 	case got.Stats != want.Stats:
 		return fmt.Errorf("%s: Stats are %+v, want %+v", at, got.Stats, want.Stats)
 	case got.Lastmod != want.Lastmod:
@@ -252,8 +252,8 @@ func same(got, want hostdb.Host) error {
 		sameTime(at, "LastCheck", got.LastCheck, want.LastCheck),
 		sameTime(at, "Counted", got.Counted, want.Counted),
 	}
-	for i, w := range want.Busy {
-		errs = append(errs, sameTime(at, fmt.Sprintf("Busy[%d]", i), got.Busy[i], w))
+	for i, w := range want.Grants {
+		errs = append(errs, sameTime(at, fmt.Sprintf("Grants[%d]", i), got.Grants[i], w))
 	}
 	for i, w := range want.Robots {
 		g, in := got.Robots[i], fmt.Sprintf("%s: Robots[%d]", at, i)

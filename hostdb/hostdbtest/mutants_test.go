@@ -110,8 +110,8 @@ func fieldMutants() []mutant {
 	for fault, change := range map[string]func(*host){
 		"drops NextFetch":           func(h *host) { h.NextFetch = time.Time{} },
 		"drops LastFetch":           func(h *host) { h.LastFetch = time.Time{} },
-		"drops Busy":                func(h *host) { h.Busy = nil },
-		"keeps one of Busy":         func(h *host) { h.Busy = h.Busy[:min(len(h.Busy), 1)] },
+		"drops Grants":              func(h *host) { h.Grants = nil },
+		"keeps one of Grants":       func(h *host) { h.Grants = h.Grants[:min(len(h.Grants), 1)] },
 		"drops Elapsed":             func(h *host) { h.Elapsed = 0 },
 		"drops Spent":               func(h *host) { h.Spent = hostdb.Spent{} },
 		"drops Spent.Day":           func(h *host) { h.Spent.Day = time.Time{} },
@@ -491,22 +491,22 @@ func crashMutants() []mutant {
 		{fault: "a crash loses what was synced", rule: "a crash keeps what was synced", crash: func(d *disk) []write { return d.log[:len(d.log)/2] }},
 		{fault: "a crash forgets who was asked", rule: asked, crash: func(d *disk) []write { return d.log[:d.synced] }},
 		{fault: "busy hosts stay busy after a crash", rule: asked, crash: crashed(func(h host, now time.Time) host {
-			again := h.AskedAgain(now, now)
-			again.Busy = h.Busy
+			again := h.AfterCrash(now, now)
+			again.Grants = h.Grants
 			return again
 		})},
 		{fault: "busy hosts are free after a crash", rule: asked, crash: crashed(func(h host, now time.Time) host {
-			h.Busy = nil
-			return h.AskedAgain(now, now)
+			h.Grants = nil
+			return h.AfterCrash(now, now)
 		})},
 		{fault: "a crash lets asked hosts be asked at once", rule: asked, crash: crashed(func(h host, now time.Time) host {
-			h = h.AskedAgain(now, now)
+			h = h.AfterCrash(now, now)
 			h.NextFetch = now
 			return h
 		})},
 		{fault: "a crash forgets the robots", rule: asked, crash: crashed(func(h host, now time.Time) host {
 			h.Robots = nil
-			return h.AskedAgain(now, now)
+			return h.AfterCrash(now, now)
 		})},
 		{fault: "a crash makes every host wait", rule: "a host not asked before a crash stays as it was", crash: crashed(func(h host, now time.Time) host {
 			if next := now.Add(time.Minute); next.After(h.NextFetch) {

@@ -315,7 +315,7 @@ func (c *check) model(seed uint64) {
 	templates := slices.DeleteFunc(samples(), func(h host) bool { return len(h.Robots) > 0 && len(h.Robots[0].Body) > 10_000 })
 	// A crash changes such times; see the rules about crashes.
 	for i := range templates {
-		templates[i].LastFetch, templates[i].Busy = host{}.LastFetch, nil
+		templates[i].LastFetch, templates[i].Grants = host{}.LastFetch, nil
 	}
 	s, model := c.Store(), map[string]host{}
 	defer func() { c.Prefix = "" }()

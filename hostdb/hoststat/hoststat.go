@@ -457,7 +457,7 @@ func (j *job) forget(ctx context.Context, name string, score float32) (forgotten
 	}
 	before := j.real.Add(-j.o.Forget)
 	err = j.hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
-		forgotten = old != nil && old.Score == 0 && len(old.Busy) == 0 && old.LastFetch.Before(before) && !old.NextFetch.After(j.real)
+		forgotten = old != nil && old.Score == 0 && len(old.Grants) == 0 && old.LastFetch.Before(before) && !old.NextFetch.After(j.real)
 		for i := 0; forgotten && i < len(old.Robots); i++ { // which may be all that was asked for
 			forgotten = old.Robots[i].Fetched.Before(j.now.Add(-j.o.Forget))
 		}

@@ -372,7 +372,7 @@ func TestDropKeepsTheRest(t *testing.T) {
 		name := reflect.TypeFor[hostdb.Host]().Field(field).Name
 		want := hostdb.Host{Name: "small.example"}
 		full := reflect.ValueOf(hostdb.Host{
-			NextFetch: now, LastFetch: now, Busy: []time.Time{now}, CrawlDelay: time.Second, Backoff: 1, Elapsed: time.Second,
+			NextFetch: now, LastFetch: now, Grants: []time.Time{now}, CrawlDelay: time.Second, Backoff: 1, Elapsed: time.Second,
 			Spent: hostdb.Spent{Day: now, Requests: 1}, Robots: []hostdb.Robots{{Origin: "http://small.example", Status: 404}},
 			Stats: hostdb.Stats{Fetched: 1}, Lastmod: hostdb.Lastmod{False: 2, Segment: "20260101000000-000"},
 		}).Field(field)
@@ -662,7 +662,7 @@ func TestSitemapsDoNotCount(t *testing.T) {
 }
 
 // A host is forgotten if it has no page and nothing is left to do for it, and not before.
-func TestForget(t *testing.T) {
+func TestOldHostsAreForgotten(t *testing.T) {
 	const day = 24 * time.Hour
 	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	for _, c := range []struct {
@@ -681,7 +681,7 @@ func TestForget(t *testing.T) {
 		{"has a sitemap", hostdb.Host{LastFetch: ago(91 * day)}, []crawldb.Datum{sitemapOf("http://www.small.example/")}, 90 * day, hostdb.ByHost, true},
 		{"asked of late", hostdb.Host{LastFetch: ago(89 * day)}, nil, 90 * day, hostdb.ByHost, true},
 		{"left alone", hostdb.Host{LastFetch: ago(91 * day), NextFetch: ago(-time.Hour)}, nil, 90 * day, hostdb.ByHost, true},
-		{"asked now", hostdb.Host{LastFetch: ago(91 * day), Busy: []time.Time{ago(-time.Minute)}}, nil, 90 * day, hostdb.ByHost, true},
+		{"asked now", hostdb.Host{LastFetch: ago(91 * day), Grants: []time.Time{ago(-time.Minute)}}, nil, 90 * day, hostdb.ByHost, true},
 		{"has a score", hostdb.Host{LastFetch: ago(91 * day), Score: 2}, nil, 90 * day, hostdb.ByHost, true},
 		{"robots.txt asked for", hostdb.Host{Robots: []hostdb.Robots{{Origin: "http://www.small.example", Fetched: now.Add(-day)}}}, nil, 90 * day, hostdb.ByHost, true},
 		{"of a domain", hostdb.Host{LastFetch: ago(91 * day)}, []crawldb.Datum{page("http://small.example/x")}, 90 * day, hostdb.ByDomain, true},
@@ -706,7 +706,7 @@ func sitemapOf(start string) crawldb.Datum {
 
 // The records of a host count together wherever their keys are: those of a name that is
 // not ASCII, or of an address in another notation, may come after the others.
-func TestSpellingsOfAHost(t *testing.T) {
+func TestSpellingsOfHostAreCountedTogether(t *testing.T) {
 	for _, c := range []struct{ name, plain, odd string }{
 		{"xn--e1afmkfd.xn--p1ai", "http://xn--e1afmkfd.xn--p1ai/", "http://пример.рф/"},
 		{"xn--bcher-kva.example", "http://xn--bcher-kva.example/", "http://bücher.example/"},

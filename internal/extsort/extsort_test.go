@@ -128,7 +128,7 @@ func sorts(t *testing.T, memory int, in []Pair) (open int, written float64) {
 
 // Whatever the records that come first say of the others, and however many are equal,
 // all are sorted with few files open at a time, and are written three times at most.
-func TestSortsInWhateverOrderTheyCome(t *testing.T) {
+func TestSortsRecordsInAnyOrder(t *testing.T) {
 	const n = 40_000
 	number := func(i int) []byte { return fmt.Appendf(nil, "com,example,www)https:/articles/%07d", i) }
 	for name, record := range map[string]func(i int) Pair{
@@ -185,7 +185,7 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
-func TestKeepsNothingItIsGiven(t *testing.T) {
+func TestAddCopiesRecords(t *testing.T) {
 	s := New(Options{})
 	defer s.Close()
 	k, v := []byte("key"), []byte("value")
@@ -266,7 +266,7 @@ func TestLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestIsReadOnce(t *testing.T) {
+func TestSortedCanBeReadOnce(t *testing.T) {
 	s := New(Options{})
 	fill(t, s, records(1, 3))
 	collect(t, s)

@@ -48,7 +48,7 @@ func TestSortsByWordsAsByBytes(t *testing.T) {
 }
 
 // What is held, with its bookkeeping, exceeds the bound by at most one record.
-func TestHoldsWhatItMay(t *testing.T) {
+func TestHeldRecordsFillMemory(t *testing.T) {
 	for _, memory := range []int{1, 1000, 50_000, 4 << 20} {
 		h := newHeld(memory)
 		most := 0
@@ -72,7 +72,7 @@ func TestHoldsWhatItMay(t *testing.T) {
 
 // A record that no chunk has room for is held although there are as many chunks as can be
 // numbered.
-func TestHoldsALargeRecordBehindManyChunks(t *testing.T) {
+func TestHoldsLargeRecordAfterManyChunks(t *testing.T) {
 	h := newHeld(1 << 30)
 	h.chunk = 256
 	for h.add([]byte("key"), make([]byte, 200)) {

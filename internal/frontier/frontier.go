@@ -30,7 +30,7 @@ type Account struct {
 	Segment string
 	// Owed is the cash that links gave to pages that were left out. The next visit of
 	// the domain gets it.
-	Owed float64
+	Undistributed float64
 	// Parts are the parts of the site with pages that were read, by ascending
 	// name.
 	Parts []Part
@@ -43,10 +43,10 @@ type Account struct {
 type Part struct {
 	Name string
 	// Born is the number of parts that existed before it.
-	Born int64
+	Earlier int64
 	// Judged counts the pages that were read for the first time and are in the
 	// sample, Fresh those of them whose content was new to the domain.
-	Judged, Fresh int64
+	Sampled, SampledNew int64
 }
 
 // Limits of an account. Half of the parts are for known hosts.
@@ -56,10 +56,10 @@ const (
 	maxName  = 64 // bytes
 )
 
-// Job is the name of the progress mark of a domain. It has the labels in reverse, as
+// MarkName is the name of the progress mark of a domain. It has the labels in reverse, as
 // keys have them, so that marks of neighbours are adjacent when accessed in key
 // order.
-func Job(domain string) string {
+func MarkName(domain string) string {
 	b := append(make([]byte, 0, 64), "site/"...)
 	for rest := domain; ; {
 		i := strings.LastIndexByte(rest, '.')
@@ -76,7 +76,7 @@ func Job(domain string) string {
 // account is started over: a crawl can do without it, but must not be stopped by it
 // forever.
 func Load(ctx context.Context, crawl crawldb.Store, domain string) (a Account, damaged bool, err error) {
-	mark, err := crawl.Mark(ctx, Job(domain))
+	mark, err := crawl.Mark(ctx, MarkName(domain))
 	if err != nil {
 		return Account{}, false, err
 	}
@@ -100,7 +100,7 @@ func (a *Account) find(name string) (int, bool) {
 
 // Hosts returns the hosts with pages that were read, the oldest first.
 func (a *Account) Hosts() []string {
-	parts := slices.SortedFunc(slices.Values(a.Parts), func(p, q Part) int { return cmp.Compare(p.Born, q.Born) })
+	parts := slices.SortedFunc(slices.Values(a.Parts), func(p, q Part) int { return cmp.Compare(p.Earlier, q.Earlier) })
 	var hosts []string
 	for _, p := range parts {
 		if h := HostOf(p.Name); !slices.Contains(hosts, h) {
@@ -129,7 +129,7 @@ func (a *Account) Read(part string, sum []byte) {
 		if len(a.Parts) >= room {
 			return
 		}
-		a.Parts = slices.Insert(a.Parts, i, Part{Name: part, Born: int64(len(a.Parts))})
+		a.Parts = slices.Insert(a.Parts, i, Part{Name: part, Earlier: int64(len(a.Parts))})
 	}
 	var b [4]byte
 	copy(b[:], sum)
@@ -139,20 +139,20 @@ func (a *Account) Read(part string, sum []byte) {
 		return
 	}
 	p := &a.Parts[i]
-	if p.Judged++; seen {
+	if p.Sampled++; seen {
 		return
 	}
-	p.Fresh++
+	p.SampledNew++
 	a.sums = slices.Insert(a.sums, j, h)
 	a.sums = a.sums[:min(len(a.sums), maxSums)]
 }
 
 // New returns the share of the pages read that had new content.
 func (p *Part) New() float64 {
-	if p.Judged == 0 {
+	if p.Sampled == 0 {
 		return 1
 	}
-	return float64(p.Fresh) / float64(p.Judged)
+	return float64(p.SampledNew) / float64(p.Sampled)
 }
 
 // Encode returns the mark of an account.
@@ -160,14 +160,14 @@ func (a *Account) Encode() string {
 	b := binary.AppendUvarint(nil, uint64(a.Added))
 	b = binary.AppendUvarint(b, uint64(a.Visits))
 	b = appendString(b, a.Segment)
-	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(a.Owed))) // most are 0
+	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(a.Undistributed))) // most are 0
 	b = binary.AppendUvarint(b, uint64(len(a.sums)))
 	for _, s := range a.sums {
 		b = binary.BigEndian.AppendUint32(b, s)
 	}
 	for _, p := range a.Parts {
 		b = appendString(b, p.Name)
-		for _, n := range []int64{p.Born, p.Judged, p.Fresh} {
+		for _, n := range []int64{p.Earlier, p.Sampled, p.SampledNew} {
 			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
@@ -189,8 +189,8 @@ func Decode(mark string) (Account, error) {
 	}
 	d := decoder{b: []byte(mark)}
 	a.Added, a.Visits, a.Segment = d.number(), d.number(), d.text(1<<10)
-	a.Owed = math.Float64frombits(bits.ReverseBytes64(d.uvarint()))
-	d.bad = d.bad || !(a.Owed >= 0) || math.IsInf(a.Owed, 0)
+	a.Undistributed = math.Float64frombits(bits.ReverseBytes64(d.uvarint()))
+	d.bad = d.bad || !(a.Undistributed >= 0) || math.IsInf(a.Undistributed, 0)
 	n := d.number()
 	if d.bad = d.bad || n > maxSums || int64(len(d.b)) < 4*n; !d.bad {
 		for range n {
@@ -200,9 +200,9 @@ func Decode(mark string) (Account, error) {
 		d.bad = !ascending(a.sums)
 	}
 	for len(d.b) > 0 && !d.bad {
-		p := Part{Name: d.text(maxName), Born: d.number(), Judged: d.number(), Fresh: d.number()}
+		p := Part{Name: d.text(maxName), Earlier: d.number(), Sampled: d.number(), SampledNew: d.number()}
 		last := len(a.Parts) - 1
-		d.bad = d.bad || last+1 == maxParts || last >= 0 && a.Parts[last].Name >= p.Name || p.Fresh > p.Judged
+		d.bad = d.bad || last+1 == maxParts || last >= 0 && a.Parts[last].Name >= p.Name || p.SampledNew > p.Sampled
 		a.Parts = append(a.Parts, p)
 	}
 	if d.bad {

@@ -58,9 +58,9 @@ func TestEndless(t *testing.T) {
 
 func sum(s string) []byte { h := md5.Sum([]byte(s)); return h[:] }
 
-func TestJob(t *testing.T) {
+func TestMarkName(t *testing.T) {
 	for domain, want := range map[string]string{"": "site/", "localhost": "site/localhost", "example.co.uk": "site/uk.co.example", "1.2.3.4": "site/4.3.2.1", "a..b": "site/b..a"} {
-		if got := Job(domain); got != want {
+		if got := MarkName(domain); got != want {
 			t.Errorf("the account of %q is %q, want %q", domain, got, want)
 		}
 	}
@@ -74,14 +74,14 @@ func TestAccount(t *testing.T) {
 		a.Read("h/trap/", sum(fmt.Sprint("trap", i%10)))
 	}
 	good, trap := a.Part("h/good/"), a.Part("h/trap/")
-	if good.New() != 1 || trap.New() > 0.1 || good.Judged < 200 || a.Part("h/none/") != nil {
+	if good.New() != 1 || trap.New() > 0.1 || good.Sampled < 200 || a.Part("h/none/") != nil {
 		t.Errorf("%+v %+v", good, trap)
 	}
 	// A mirror says nothing new.
 	for i := range 1000 {
 		a.Read("mirror/good/", sum(fmt.Sprint("good", i)))
 	}
-	if m := a.Part("mirror/good/"); m.Fresh != 0 || m.Judged < 100 {
+	if m := a.Part("mirror/good/"); m.SampledNew != 0 || m.Sampled < 100 {
 		t.Errorf("mirror: %+v", m)
 	}
 	// Other hosts cannot take all the room.
@@ -94,7 +94,7 @@ func TestAccount(t *testing.T) {
 	if hosts := a.Hosts(); len(a.Parts) != maxParts || len(hosts) != maxParts/2-1 || hosts[0] != "h" || hosts[1] != "mirror" {
 		t.Errorf("%d parts of hosts %q", len(a.Parts), hosts)
 	}
-	a.Added, a.Visits, a.Segment, a.Owed = 1<<40, 7, "20240229235959-000", 1.0/3
+	a.Added, a.Visits, a.Segment, a.Undistributed = 1<<40, 7, "20240229235959-000", 1.0/3
 	mark := a.Encode()
 	if b, err := Decode(mark); err != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("%+v becomes %+v, %v", a, b, err)

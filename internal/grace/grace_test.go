@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestContext(t *testing.T) {
+func TestContextOutlivesParentByGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
@@ -29,7 +29,7 @@ func TestContext(t *testing.T) {
 }
 
 // A cancelled context leaves no goroutine: the bubble would not end.
-func TestCancelEndsIt(t *testing.T) {
+func TestCancelEndsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		keep, done := Context(ctx)

@@ -220,7 +220,7 @@ func r4() row {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			for _, at := range append(h.Busy, h.NextFetch) {
+			for _, at := range append(h.Grants, h.NextFetch) {
 				if d := time.Until(at); d > 24*time.Hour+time.Minute {
 					t.Errorf("%s: put off by %v", name, d)
 				}

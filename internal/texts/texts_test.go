@@ -7,7 +7,7 @@ import (
 )
 
 // A text stays what it was when others are added, and its bytes change.
-func TestTextsStay(t *testing.T) {
+func TestStringsDoNotChange(t *testing.T) {
 	var text Pieces
 	var got, want []string
 	var b []byte

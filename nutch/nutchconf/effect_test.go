@@ -182,7 +182,7 @@ func effects(t *testing.T, c *nutchconf.Conf) string {
 			fmt.Fprintf(&b, "%+v\n", r)
 			for _, name := range r.Segments {
 				for d, err := range segment.Records[crawldb.Datum](ctx, db.Segments(), name) {
-					turn, e := segment.Unmark(&d)
+					turn, e := segment.TakePlacement(&d)
 					fmt.Fprintf(&b, "%+v of %+v, %v, %v\n", turn, d, err, e)
 				}
 				for c, err := range segment.Records[page.Content](ctx, db.Segments(), name) {

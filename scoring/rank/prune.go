@@ -56,7 +56,7 @@ func (s *storedGraph) prune(ctx context.Context, crawl crawldb.Store, filter sco
 		return 0, err
 	}
 	mark := h.String()
-	err = crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{headJob: mark} }})
+	err = crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return map[string]string{headMarkName: mark} }})
 	if err != nil {
 		return 0, err
 	}
@@ -136,7 +136,7 @@ func (s *storedGraph) writePruned(ctx context.Context, crawl crawldb.Store, numb
 		if len(block) == 0 {
 			return nil
 		}
-		err := put(pagesJob(h.pageGeneration, h.pageBlocks), block)
+		err := put(pagesMark(h.pageGeneration, h.pageBlocks), block)
 		block, last = block[:0], last[:0]
 		h.pageBlocks++
 		return err
@@ -165,7 +165,7 @@ func (s *storedGraph) writePruned(ctx context.Context, crawl crawldb.Store, numb
 		if len(block) == 0 {
 			return nil
 		}
-		err := put(linksJob(h.generation, h.linkBlocks), block)
+		err := put(linksMark(h.generation, h.linkBlocks), block)
 		block = block[:0]
 		h.linkBlocks++
 		return err

@@ -77,8 +77,8 @@ type Report struct {
 	Already bool
 }
 
-// Job is the name of the progress mark of a segment.
-func Job(segment string) string { return "rank/" + segment }
+// SegmentMark is the name of the progress mark of a segment.
+func SegmentMark(segment string) string { return "rank/" + segment }
 
 // The cursors of the mark of a segment: its links are in the graph; nothing is left to do.
 const (
@@ -141,7 +141,7 @@ type job struct {
 }
 
 func (j *job) run(ctx context.Context, name string) error {
-	cursor, err := j.crawl.Mark(ctx, Job(name))
+	cursor, err := j.crawl.Mark(ctx, SegmentMark(name))
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (j *job) run(ctx context.Context, name string) error {
 			return err
 		}
 		j.stored.head.segmentsSincePrune++
-		if err := j.stored.save(ctx, j.crawl, Job(name), linksAdded); err != nil {
+		if err := j.stored.save(ctx, j.crawl, SegmentMark(name), linksAdded); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (j *job) run(ctx context.Context, name string) error {
 	}
 	return j.crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string {
 		marks := j.stored.headMark()
-		marks[Job(name)] = done
+		marks[SegmentMark(name)] = done
 		return marks
 	}})
 }
@@ -184,7 +184,7 @@ func (j *job) run(ctx context.Context, name string) error {
 // open reads the graph, unless it is in memory. whole says that it holds the links
 // of all segments that were folded in.
 func (j *job) open(ctx context.Context, name string) (whole bool, err error) {
-	mark, err := j.crawl.Mark(ctx, headJob)
+	mark, err := j.crawl.Mark(ctx, headMarkName)
 	if err != nil {
 		return false, err
 	}

@@ -200,7 +200,7 @@ func TestRunWithoutPageRank(t *testing.T) {
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	w.segment("1", "http://a.example/ http://b.example/")
 	r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", rank.Options{Scoring: scoring.OPIC{}})
-	if mark, _ := w.crawl.Mark(t.Context(), rank.Job("1")); err != nil || r != (rank.Report{}) || mark != "" {
+	if mark, _ := w.crawl.Mark(t.Context(), rank.SegmentMark("1")); err != nil || r != (rank.Report{}) || mark != "" {
 		t.Errorf("%+v, %v, mark %q", r, err, mark)
 	}
 }

@@ -16,17 +16,17 @@ import (
 // errDamaged says that the stored graph cannot be read.
 var errDamaged = errors.New("rank: the known graph is damaged")
 
-// headJob is the name of the mark that holds the head of the graph.
-const headJob = "pagerank"
+// headMarkName is the name of the mark that holds the head of the graph.
+const headMarkName = "pagerank"
 
-func pagesJob(generation, block int) string {
+func pagesMark(generation, block int) string {
 	if generation == 0 { // as they were named before pages were dropped
 		return fmt.Sprintf("pagerank/pages/%d", block)
 	}
 	return fmt.Sprintf("pagerank/pages/%d/%d", generation, block)
 }
 
-func linksJob(generation, block int) string {
+func linksMark(generation, block int) string {
 	return fmt.Sprintf("pagerank/links/%d/%d", generation, block)
 }
 
@@ -76,16 +76,16 @@ func parseHead(s string) (h head, err error) {
 	n, err := fmt.Sscanf(s, format, fields...)
 	if err != nil || n != len(fields) || is() != s || h.rankedPages > h.pages || h.rankedEntries > h.entries ||
 		int64(h.pages) > maxPages || int64(h.pagesAfterPrune) > maxPages {
-		return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
+		return head{}, fmt.Errorf("%w: mark %s", errDamaged, headMarkName)
 	}
 	for _, n := range []int{h.pages, h.rankedPages, h.generation, h.oldGeneration, h.pageGeneration, h.oldPageGeneration, h.pagesAfterPrune, h.segmentsSincePrune} {
 		if n < 0 {
-			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
+			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headMarkName)
 		}
 	}
 	for _, blocks := range []int{h.pageBlocks, h.linkBlocks, h.oldBlocks, h.oldPageBlocks} {
 		if blocks < 0 || blocks > maxBlocks {
-			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headJob)
+			return head{}, fmt.Errorf("%w: mark %s", errDamaged, headMarkName)
 		}
 	}
 	return h, nil
@@ -174,12 +174,12 @@ func (s *storedGraph) save(ctx context.Context, crawl crawldb.Store, job, cursor
 		return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return now }})
 	}
 	for i, b := range s.unstoredPages {
-		if err := put(pagesJob(s.head.pageGeneration, s.storedPageBlocks+i), b, i > 0); err != nil {
+		if err := put(pagesMark(s.head.pageGeneration, s.storedPageBlocks+i), b, i > 0); err != nil {
 			return err
 		}
 	}
 	for i := s.storedLinkBlocks; i < len(g.log); i++ {
-		if err := put(linksJob(s.head.generation, i), g.log[i].data, i > s.storedLinkBlocks); err != nil {
+		if err := put(linksMark(s.head.generation, i), g.log[i].data, i > s.storedLinkBlocks); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (s *storedGraph) save(ctx context.Context, crawl crawldb.Store, job, cursor
 	h := s.head
 	h.pages, h.pageBlocks = len(g.hashes), s.storedPageBlocks+len(s.unstoredPages)
 	h.entries, h.linkBlocks = g.counts.entries, len(g.log)
-	marks[headJob] = h.String()
+	marks[headMarkName] = h.String()
 	marks[job] = cursor
 	err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 	if err != nil {
@@ -214,14 +214,14 @@ func (s *storedGraph) markRanked() {
 
 // headMark returns the mark that stores the head.
 func (s *storedGraph) headMark() map[string]string {
-	return map[string]string{headJob: s.head.String()}
+	return map[string]string{headMarkName: s.head.String()}
 }
 
 // pages calls page for each stored page, in the order of their numbers.
 func (s *storedGraph) eachPage(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
 	number := uint32(0)
 	for i := range s.head.pageBlocks {
-		block, err := readBlock(ctx, crawl, pagesJob(s.head.pageGeneration, i))
+		block, err := readBlock(ctx, crawl, pagesMark(s.head.pageGeneration, i))
 		if err != nil {
 			return err
 		}
@@ -282,14 +282,14 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*sto
 	}
 	if h.pageBlocks > 0 { // the last one is continued
 		s.storedPageBlocks = h.pageBlocks - 1
-		tail, err := readBlock(ctx, crawl, pagesJob(h.pageGeneration, s.storedPageBlocks))
+		tail, err := readBlock(ctx, crawl, pagesMark(h.pageGeneration, s.storedPageBlocks))
 		if err != nil {
 			return nil, err
 		}
 		s.unstoredPages = [][]byte{[]byte(tail)}
 	}
 	for i := range h.linkBlocks {
-		data, err := readBlock(ctx, crawl, linksJob(h.generation, i))
+		data, err := readBlock(ctx, crawl, linksMark(h.generation, i))
 		if err != nil {
 			return nil, err
 		}
@@ -340,7 +340,7 @@ func (s *storedGraph) compact(ctx context.Context, crawl crawldb.Store) error {
 	for i := 0; i < len(g.log); {
 		marks := map[string]string{}
 		for ; i < len(g.log) && len(marks) < 32; i++ {
-			name := linksJob(h.generation, i)
+			name := linksMark(h.generation, i)
 			marks[name] = appendChecksum(name, g.log[i].data)
 		}
 		if err := crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}); err != nil {
@@ -366,9 +366,9 @@ func (s *storedGraph) removeOldBlocks(ctx context.Context, crawl crawldb.Store) 
 	for i, n := 0, h.oldBlocks+h.oldPageBlocks; i < n; {
 		marks := map[string]string{}
 		for ; i < n && len(marks) < 1000; i++ {
-			name := linksJob(h.oldGeneration, i)
+			name := linksMark(h.oldGeneration, i)
 			if i >= h.oldBlocks {
-				name = pagesJob(h.oldPageGeneration, i-h.oldBlocks)
+				name = pagesMark(h.oldPageGeneration, i-h.oldBlocks)
 			}
 			marks[name] = ""
 		}

@@ -31,17 +31,17 @@ func FuzzLoad(f *testing.F) {
 	f.Add(head{}.String(), "", "", true)
 	f.Add(strings.Replace(head{pages: 1, pageBlocks: 1}.String(), "pages 1", "pages 2147483648", 1), "\x00\x00", "", true)
 	f.Add(head{pages: 1, pageBlocks: 1, linkBlocks: 1, entries: 1}.String(), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x02\x00\x00", true)
-	f.Add(k.head.String(), appendChecksum(pagesJob(0, 0), k.unstoredPages[0]), appendChecksum(linksJob(0, 0), g.log[0].data), false)
+	f.Add(k.head.String(), appendChecksum(pagesMark(0, 0), k.unstoredPages[0]), appendChecksum(linksMark(0, 0), g.log[0].data), false)
 	f.Add(head{oldBlocks: math.MaxInt}.String(), "", "", true)
 	f.Fuzz(func(t *testing.T, mark, pages, links string, sums bool) {
 		if sums { // what no damage to a disk would have
-			pages = appendChecksum(pagesJob(0, 0), []byte(pages))
+			pages = appendChecksum(pagesMark(0, 0), []byte(pages))
 		}
 		var db memstore.Crawl
-		marks := map[string]string{pagesJob(0, 0): pages}
+		marks := map[string]string{pagesMark(0, 0): pages}
 		h, err := parseHead(mark)
 		if err == nil {
-			name := linksJob(h.generation, 0)
+			name := linksMark(h.generation, 0)
 			if marks[name] = links; sums {
 				marks[name] = appendChecksum(name, []byte(links))
 			}
@@ -86,7 +86,7 @@ func TestDamagedBlocksAreDetected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	name := linksJob(3, 4)
+	name := linksMark(3, 4)
 	mark := appendChecksum(name, []byte("links"))
 	put(name, mark)
 	if got, err := readBlock(t.Context(), &db, name); got != "links" || err != nil {
@@ -107,7 +107,7 @@ func TestDamagedBlocksAreDetected(t *testing.T) {
 	for n := range len(mark) {
 		bad(name, mark[:n])
 	}
-	bad(linksJob(4, 3), mark)
+	bad(linksMark(4, 3), mark)
 	for _, h := range []head{{oldBlocks: maxBlocks + 1}, {oldBlocks: -1}, {linkBlocks: maxBlocks + 1}, {pageBlocks: -1}, {generation: -1}} {
 		if _, err := parseHead(h.String()); !errors.Is(err, errDamaged) {
 			t.Errorf("%v: %v", h, err)

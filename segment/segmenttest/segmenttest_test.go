@@ -59,7 +59,7 @@ func TestCheckNamesTheRule(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhatAppendWasToldToKeep(t *testing.T) {
+func TestCheckNamesKeptBlocks(t *testing.T) {
 	err := segmenttest.Check(t.Context(), harness(fault{keep: func(keep int) int { return max(keep, 0) }}))
 	if err == nil || !strings.Contains(err.Error(), `rule "Append keeps the blocks it is told to" is broken: Read seg/keep-1: 0 blocks, want 5`) {
 		t.Errorf("error is %v", err)

@@ -106,7 +106,7 @@ func small() [][]byte {
 
 // Every bit of a committed file counts: if it is flipped, the damage is reported, or nothing
 // that is read changes. The same holds for every length except the right one.
-func TestEveryBitAndLengthCounts(t *testing.T) {
+func TestEveryFlippedBitAndLengthIsDamage(t *testing.T) {
 	s := open(t, t.TempDir())
 	want := small()
 	put(t, s, "seg", "part", true, want...)
@@ -220,7 +220,7 @@ func TestOpenPartEndsAtFirstBadBlock(t *testing.T) {
 }
 
 // Dropped blocks do not come back after a shorter block.
-func TestDroppedBlocksStayDropped(t *testing.T) {
+func TestDroppedBlocksDoNotReturn(t *testing.T) {
 	s := open(t, t.TempDir())
 	put(t, s, "seg", "part", false, []byte("aaaa"), []byte("bbbb"), []byte("cccc"))
 	w, err := s.Append(t.Context(), "seg", "part", 1)

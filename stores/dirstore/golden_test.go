@@ -161,7 +161,7 @@ func TestGolden(t *testing.T) {
 
 // A part that an older version began is one of this version once it is written on,
 // and holds what it held.
-func TestPartOfAnOlderVersion(t *testing.T) {
+func TestPartOfOlderVersionIsRead(t *testing.T) {
 	for v := 1; v < version; v++ {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", fmt.Sprintf("v%d", v)))); err != nil {

@@ -244,7 +244,7 @@ func TestEveryOperationFails(t *testing.T) {
 	if *long {
 		rare = 1
 	}
-	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.EINTR, dirstoretest.Short(syscall.ENOSPC)}
+	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.EINTR, dirstoretest.ShortWrite(syscall.ENOSPC)}
 	points := 0
 	for i, cause := range causes {
 		for _, once := range []bool{true, false} {

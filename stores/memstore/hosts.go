@@ -119,9 +119,9 @@ func copyHost(h *hostdb.Host, body func([]byte) []byte) *hostdb.Host {
 	for _, t := range []*time.Time{&c.NextFetch, &c.LastFetch, &c.Spent.Day, &c.LastCheck, &c.Counted} {
 		*t = kept(*t)
 	}
-	c.Busy = nil
-	for _, t := range h.Busy {
-		c.Busy = append(c.Busy, kept(t))
+	c.Grants = nil
+	for _, t := range h.Grants {
+		c.Grants = append(c.Grants, kept(t))
 	}
 	c.Fields = maps.Clone(h.Fields)
 	c.Robots = slices.Clone(h.Robots)

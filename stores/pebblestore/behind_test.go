@@ -85,7 +85,7 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	for _, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
 		errors.As(err, &damage)
 	}
-	if damage == nil || damage.File != name || damage.Offset != last || damage.Behind != largest[1:]+"\x00" {
+	if damage == nil || damage.File != name || damage.Offset != last || damage.ResumeKey != largest[1:]+"\x00" {
 		t.Errorf("a scan ends with %+v", damage)
 	}
 }

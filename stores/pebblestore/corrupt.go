@@ -47,10 +47,10 @@ func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	}
 	if codec.IsLinkKey(key) {
 		if _, page, ok := codec.SplitLinkKey(key); ok { // and not in short for the end of a layer
-			c.Behind = string(page)
+			c.ResumeKey = string(page)
 		}
 	} else {
-		c.Behind = string(key[1:])
+		c.ResumeKey = string(key[1:])
 	}
 	return c
 }

@@ -137,7 +137,7 @@ func randomDue(r *rand.Rand, d crawldb.Datum, clock time.Time) crawldb.Datum {
 }
 
 func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
-	return (!d.FetchTime.After(q.Now) || !q.Beyond.IsZero() && d.FetchTime.After(q.Beyond)) && !d.Leased(q.Now)
+	return (!d.FetchTime.After(q.Now) || !q.DueBeyond.IsZero() && d.FetchTime.After(q.DueBeyond)) && !d.Leased(q.Now)
 }
 
 // TestDueModel does random things to a store and to a map, with a clock that
@@ -279,7 +279,7 @@ func leaseSome(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[st
 	t.Helper()
 	q := crawldb.DueQuery{Now: clock, Limit: 1 + r.IntN(80)}
 	taken, most := map[string]int{}, 1+r.IntN(20)
-	q.Want = func(host string) bool { return taken[host] < most }
+	q.WantHost = func(host string) bool { return taken[host] < most }
 	tokens := map[string]string{}
 	for c, err := range db.crawl.Due(t.Context(), q) {
 		if err != nil {
@@ -362,11 +362,11 @@ func askModel(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[str
 	t.Helper()
 	q := crawldb.DueQuery{Now: clock}
 	if r.IntN(3) == 0 {
-		q.Ahead = time.Duration(r.IntN(200)) * time.Hour
-		q.Now = q.Now.Add(q.Ahead)
+		q.AheadOfClock = time.Duration(r.IntN(200)) * time.Hour
+		q.Now = q.Now.Add(q.AheadOfClock)
 	}
 	if r.IntN(2) == 0 {
-		q.Beyond = q.Now.AddDate(0, r.IntN(3), 1)
+		q.DueBeyond = q.Now.AddDate(0, r.IntN(3), 1)
 	}
 	if r.IntN(4) == 0 {
 		q.Limit = 1 + r.IntN(50)
@@ -377,11 +377,11 @@ func askModel(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[str
 	full, most, count := map[string]bool{}, 1+r.IntN(4), map[string]int{}
 	limited := r.IntN(3) == 0
 	if limited {
-		q.Want = func(host string) bool { return !full[host] }
+		q.WantHost = func(host string) bool { return !full[host] }
 	}
 	var next time.Time
 	if q.Limit == 0 && q.MinPriority == 0 && !limited {
-		q.Seen = func(d *crawldb.Datum) {
+		q.NotDue = func(d *crawldb.Datum) {
 			if d.FetchTime.After(q.Now) && (next.IsZero() || d.FetchTime.Before(next)) {
 				next = d.FetchTime
 			}
@@ -419,7 +419,7 @@ func askModel(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[str
 	if q.Limit > 0 && n == q.Limit {
 		return
 	}
-	if q.Seen != nil {
+	if q.NotDue != nil {
 		var want time.Time
 		for _, d := range model {
 			at := d.FetchTime
@@ -509,7 +509,7 @@ func TestAheadMovesNothing(t *testing.T) {
 	putDue(t, db, 2000, func(i int) time.Time { return dueEpoch.Add(time.Duration(i) * time.Hour) })
 	for _, days := range []int{0, 1, 30, 1000} {
 		ahead := time.Duration(days) * 24 * time.Hour
-		if n, want := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(ahead), Ahead: ahead}), min(days*24+1, 2000); n != want {
+		if n, want := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(ahead), AheadOfClock: ahead}), min(days*24+1, 2000); n != want {
 			t.Errorf("%d days ahead %d are due, want %d", days, n, want)
 		}
 		if n := tableSize(t, db, codec.ReadyTable); n != 1 {
@@ -562,7 +562,7 @@ func TestMoreBeyondThanFit(t *testing.T) {
 	})
 	// The first record is due, and the mark is where it is.
 	got, least := map[string]bool{}, uint16(0)
-	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch, Beyond: dueEpoch.AddDate(1, 0, 0)}) {
+	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch, DueBeyond: dueEpoch.AddDate(1, 0, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -613,7 +613,7 @@ func TestMovesMeanwhile(t *testing.T) {
 	db.crawl.due.late.Store(true)
 	countDue(t, db, crawldb.DueQuery{Now: dueEpoch})
 	clear(got)
-	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour), Ahead: 100 * time.Hour}) {
+	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour), AheadOfClock: 100 * time.Hour}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,9 +149,9 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args.
 func top(b *testing.B, seq func(crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error], now time.Time, n, most int) (per time.Duration, got int) {
 	b.Helper()
 	taken := map[string]int{}
-	q := crawldb.DueQuery{Now: now, Beyond: now.AddDate(0, 0, 90)}
+	q := crawldb.DueQuery{Now: now, DueBeyond: now.AddDate(0, 0, 90)}
 	if most > 0 {
-		q.Want = func(host string) bool { return taken[host] < most }
+		q.WantHost = func(host string) bool { return taken[host] < most }
 	}
 	start := cpu()
 	for c, err := range seq(q) {

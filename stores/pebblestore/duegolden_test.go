@@ -78,7 +78,7 @@ func TestGoldenIndexes(t *testing.T) {
 			if got, err := db.Rows(); err != nil || got != want {
 				t.Errorf("what is written is not what %s has, %v:\n%.2000s\n%.2000s", golden, err, want, got)
 			}
-			for _, q := range []crawldb.DueQuery{{Now: dueEpoch}, {Now: dueEpoch.AddDate(0, 2, 0), Ahead: 20 * soonHours}, {Now: dueEpoch.AddDate(0, 3, 0)}} {
+			for _, q := range []crawldb.DueQuery{{Now: dueEpoch}, {Now: dueEpoch.AddDate(0, 2, 0), AheadOfClock: 20 * soonHours}, {Now: dueEpoch.AddDate(0, 3, 0)}} {
 				sameAsScan(t, db, q)
 				if err := db.CheckIndex(t.Context()); err != nil {
 					t.Errorf("%+v: %v", q, err)

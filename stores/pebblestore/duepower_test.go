@@ -72,7 +72,7 @@ func TestIndexSurvivesPowerLoss(t *testing.T) {
 		if err := db.CheckIndex(t.Context()); err != nil {
 			t.Errorf("trial %d: %+v: %v", trial, state, err)
 		}
-		sameAsScan(t, db, crawldb.DueQuery{Now: clock, Ahead: time.Duration(r.IntN(60*24)) * time.Hour})
+		sameAsScan(t, db, crawldb.DueQuery{Now: clock, AheadOfClock: time.Duration(r.IntN(60*24)) * time.Hour})
 		sameAsScan(t, db, crawldb.DueQuery{Now: clock.AddDate(0, r.IntN(6), 0)})
 		if err := db.CheckIndex(t.Context()); err != nil {
 			t.Errorf("trial %d, then: %v", trial, err)

@@ -104,13 +104,13 @@ func TestOldPrioritiesAreNotYielded(t *testing.T) {
 	for name, q := range map[string]crawldb.DueQuery{
 		"once they are due":        {Now: dueEpoch.AddDate(0, 3, 0)},
 		"when some are":            {Now: dueEpoch.AddDate(0, 2, 1)},
-		"the next hours":           {Now: dueEpoch.AddDate(0, 2, 1), Ahead: 20 * time.Hour},
-		"months ahead":             {Now: dueEpoch.AddDate(0, 2, 1), Ahead: 40 * 24 * time.Hour},
-		"the better ones":          {Now: dueEpoch.AddDate(0, 2, 1), Ahead: 40 * 24 * time.Hour, MinPriority: 2000},
-		"the better ones of hours": {Now: dueEpoch.AddDate(0, 2, 1), Ahead: 20 * time.Hour, MinPriority: 2000},
-		"of some hosts":            {Now: dueEpoch.AddDate(0, 2, 1), Ahead: 40 * 24 * time.Hour, Want: func(host string) bool { return host < "h015" }},
-		"of some hosts, hours":     {Now: dueEpoch.AddDate(0, 2, 1), Ahead: 20 * time.Hour, Want: func(host string) bool { return host < "h015" }},
-		"what a clock cannot mean": {Now: dueEpoch.AddDate(0, 0, 1), Beyond: dueEpoch.AddDate(0, 1, 0)},
+		"the next hours":           {Now: dueEpoch.AddDate(0, 2, 1), AheadOfClock: 20 * time.Hour},
+		"months ahead":             {Now: dueEpoch.AddDate(0, 2, 1), AheadOfClock: 40 * 24 * time.Hour},
+		"the better ones":          {Now: dueEpoch.AddDate(0, 2, 1), AheadOfClock: 40 * 24 * time.Hour, MinPriority: 2000},
+		"the better ones of hours": {Now: dueEpoch.AddDate(0, 2, 1), AheadOfClock: 20 * time.Hour, MinPriority: 2000},
+		"of some hosts":            {Now: dueEpoch.AddDate(0, 2, 1), AheadOfClock: 40 * 24 * time.Hour, WantHost: func(host string) bool { return host < "h015" }},
+		"of some hosts, hours":     {Now: dueEpoch.AddDate(0, 2, 1), AheadOfClock: 20 * time.Hour, WantHost: func(host string) bool { return host < "h015" }},
+		"what a clock cannot mean": {Now: dueEpoch.AddDate(0, 0, 1), DueBeyond: dueEpoch.AddDate(0, 1, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, urls := staleStore(t, n)
@@ -445,10 +445,10 @@ func TestMaturePassesDamagedBlocks(t *testing.T) {
 // So do queries about what is not due yet.
 func TestQueriesPassDamagedBlocks(t *testing.T) {
 	for name, q := range map[string]crawldb.DueQuery{
-		"the next hours": {Now: dueEpoch.AddDate(0, 2, 2), Ahead: 20 * time.Hour},
-		"months ahead":   {Now: dueEpoch.AddDate(0, 2, -1), Ahead: 40 * 24 * time.Hour},
-		"of some hosts":  {Now: dueEpoch.AddDate(0, 2, -1), Ahead: 40 * 24 * time.Hour, Want: func(host string) bool { return host < "h015" }},
-		"beyond":         {Now: dueEpoch.AddDate(0, 0, 1), Beyond: dueEpoch.AddDate(0, 1, 0)},
+		"the next hours": {Now: dueEpoch.AddDate(0, 2, 2), AheadOfClock: 20 * time.Hour},
+		"months ahead":   {Now: dueEpoch.AddDate(0, 2, -1), AheadOfClock: 40 * 24 * time.Hour},
+		"of some hosts":  {Now: dueEpoch.AddDate(0, 2, -1), AheadOfClock: 40 * 24 * time.Hour, WantHost: func(host string) bool { return host < "h015" }},
+		"beyond":         {Now: dueEpoch.AddDate(0, 0, 1), DueBeyond: dueEpoch.AddDate(0, 1, 0)},
 	} {
 		db, urls := staleStore(t, 12_000)
 		q.Now = q.Now.Add(11 * time.Hour)

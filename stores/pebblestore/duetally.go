@@ -212,7 +212,7 @@ func (w *dueWalk) planBeside(ctx context.Context, beside *pebble.Iterator) error
 }
 
 // wants reports whether URLs of a host are wanted.
-func (w *dueWalk) wants(host string) bool { return w.q.Want == nil || w.q.Want(host) }
+func (w *dueWalk) wants(host string) bool { return w.q.WantHost == nil || w.q.WantHost(host) }
 
 // plan makes a tour from a key on, of what an iterator over the tallies shows.
 func (w *dueWalk) plan(ctx context.Context, it *pebble.Iterator, from []byte) error {

@@ -57,7 +57,7 @@ func limited(t *testing.T, db *DB, from, most int, each func()) []crawldb.Candid
 	db.crawl.due.tour = from
 	taken := map[string]int{}
 	var all []crawldb.Candidate
-	q := crawldb.DueQuery{Now: dueEpoch, Want: func(host string) bool { return host == "" || taken[host] < most }}
+	q := crawldb.DueQuery{Now: dueEpoch, WantHost: func(host string) bool { return host == "" || taken[host] < most }}
 	for c, err := range db.crawl.Due(t.Context(), q) {
 		if err != nil {
 			t.Fatal(err)

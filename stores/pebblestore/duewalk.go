@@ -32,15 +32,15 @@ func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[craw
 	return func(yield func(crawldb.Candidate, error) bool) {
 		w := dueWalk{s: s, q: q, now: q.Now.UnixMilli(), beyond: math.MaxInt64, floor: lastLevel, left: q.Limit, yield: yield}
 		w.next.from, w.ask = math.MaxInt64, s.due.tour
-		w.clock = q.Now.Add(-max(q.Ahead, 0)).UnixMilli()
-		if !q.Beyond.IsZero() {
-			w.beyond = q.Beyond.UnixMilli()
+		w.clock = q.Now.Add(-max(q.AheadOfClock, 0)).UnixMilli()
+		if !q.DueBeyond.IsZero() {
+			w.beyond = q.DueBeyond.UnixMilli()
 		}
 		if q.MinPriority > 0 {
 			w.floor = level(q.MinPriority)
 		}
 		err := w.run(ctx)
-		if err == nil && !w.stopped && q.Seen != nil {
+		if err == nil && !w.stopped && q.NotDue != nil {
 			err = w.tellNext(ctx)
 		}
 		if w.passed > w.s.due.tooMany && w.markIsLate() {
@@ -205,7 +205,7 @@ func (w *dueWalk) emit(ctx context.Context, h hint, unsure bool) error {
 	w.buf = appendToken(w.buf, w.page.changes, h.value)
 	all := w.texts.add(w.buf)
 	c := crawldb.Candidate{URL: all[:n], Priority: h.priority, Due: h.from <= w.now && !unsure, Token: all[n:]}
-	if w.q.Want != nil && !w.q.Want(crawldb.Host(c.URL)) {
+	if w.q.WantHost != nil && !w.q.WantHost(crawldb.Host(c.URL)) {
 		return nil
 	}
 	if !w.yield(c, nil) {
@@ -266,7 +266,7 @@ func (w *dueWalk) readReady(ctx context.Context, size int, lower []byte) (next [
 		if w.page.full(size) {
 			return bytes.Clone(it.Key()), true, nil
 		}
-		if w.q.Want != nil && !w.hosts.wants(it.Key(), readyPrefix, w.q.Want) {
+		if w.q.WantHost != nil && !w.hosts.wants(it.Key(), readyPrefix, w.q.WantHost) {
 			if w.spent++; w.spent >= w.ask {
 				if is, err := w.stuck(); err != nil {
 					return nil, false, err
@@ -334,7 +334,7 @@ func (w *dueWalk) tellNext(ctx context.Context) error {
 	if err := w.firstLease(ctx); err != nil || w.next.key == nil {
 		return err
 	}
-	w.q.Seen(&crawldb.Datum{URL: crawldb.URLOf(string(w.next.key)), Priority: w.next.priority, FetchTime: time.UnixMilli(w.next.from).UTC()})
+	w.q.NotDue(&crawldb.Datum{URL: crawldb.URLOf(string(w.next.key)), Priority: w.next.priority, FetchTime: time.UnixMilli(w.next.from).UTC()})
 	return nil
 }
 
@@ -557,7 +557,7 @@ func (w *dueWalk) readWheel(ctx context.Context, from, to uint32) error {
 	lower := binary.BigEndian.AppendUint32([]byte{byte(codec.WheelTable)}, from)
 	upper := binary.BigEndian.AppendUint32([]byte{byte(codec.WheelTable)}, to)
 	return w.wheel(ctx, lower, upper, func(e entry, key []byte, end int64, leased bool) (bool, error) {
-		if !w.shows(e, end, leased) || w.q.Want != nil && !w.hosts.wants(key, wheelPrefix, w.q.Want) {
+		if !w.shows(e, end, leased) || w.q.WantHost != nil && !w.hosts.wants(key, wheelPrefix, w.q.WantHost) {
 			return true, nil
 		}
 		if stale && len(e.rest) == 0 {
@@ -606,7 +606,7 @@ func (w *dueWalk) scanWheel(ctx context.Context, to uint32) error {
 			return nil
 		}
 		end, leased, err := leases.find(key[1:])
-		if err == nil && w.shows(e, end, leased) && (w.q.Want == nil || w.hosts.wants(key, 1, w.q.Want)) {
+		if err == nil && w.shows(e, end, leased) && (w.q.WantHost == nil || w.hosts.wants(key, 1, w.q.WantHost)) {
 			w.offerSide(e, key[1:])
 		}
 		return err

@@ -55,7 +55,7 @@ type hostStore struct {
 	lag   time.Duration
 }
 
-// recover handles a close that was not orderly: see hostdb.Host.AskedAgain. It
+// recover handles a close that was not orderly: see hostdb.Host.AfterCrash. It
 // runs before anyone else has the store.
 func (s *hostStore) recover() error {
 	ctx := context.Background()
@@ -90,7 +90,7 @@ func (s *hostStore) recover() error {
 		if side { // AppendHost only checks whether there is one
 			h.Robots = make([]hostdb.Robots, 1)
 		}
-		h = h.AskedAgain(alive, now)
+		h = h.AfterCrash(alive, now)
 		if enc = codec.AppendHost(enc[:0], &h); bytes.Equal(enc, r.value) {
 			continue
 		}

@@ -400,7 +400,7 @@ func TestSalvageOfMarks(t *testing.T) {
 	want := map[string]string{"own": "kept"}
 	for name, there := range map[string]bool{soundDone: true, lost: false} {
 		for mark, text := range map[string]string{
-			"rank/" + name: "done", segment.RoundJob(name): "pages 2", segment.RoundJob(name) + "/before": "1", segment.RoundJob(name) + "/before/0": "notes",
+			"rank/" + name: "done", segment.RoundMark(name): "pages 2", segment.RoundMark(name) + "/before": "1", segment.RoundMark(name) + "/before/0": "notes",
 		} {
 			if marks[mark] = text; there {
 				want[mark] = text
@@ -409,7 +409,7 @@ func TestSalvageOfMarks(t *testing.T) {
 			}
 		}
 	}
-	want[segment.RoundJob(soundDone)] = "pages 1"
+	want[segment.RoundMark(soundDone)] = "pages 1"
 	want["update/"+soundDone] = "done"
 	marks["update/"+soundDone] = "" // as if lost
 	if err := errors.Join(db.Crawl().Update(t.Context(), crawldb.Batch{Marks: func() map[string]string { return marks }}), db.Close()); err != nil {

@@ -32,7 +32,7 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 	}
 	err := in.run(ctx, codec.MarkTable, func(job string, value []byte) error {
 		cursor := string(value)
-		for _, prefix := range []string{"update/", "rank/", segment.RoundJob("")} {
+		for _, prefix := range []string{"update/", "rank/", segment.RoundMark("")} {
 			name, ok := strings.CutPrefix(job, prefix)
 			if !ok {
 				continue
@@ -42,8 +42,8 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 			if kept == nil {
 				return nil
 			}
-			if r, err := segment.ParseRound(cursor); err == nil && job == segment.RoundJob(name) {
-				r.Told = kept.before(r.Told)
+			if r, err := segment.ParseRound(cursor); err == nil && job == segment.RoundMark(name) {
+				r.Delivered = kept.before(r.Delivered)
 				cursor = r.String()
 				// The segment has had its update, even if that mark is lost.
 				marks["update/"+name] = "done"

@@ -276,7 +276,7 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 		}
 		next := time.Time{}
 		due := func() (n int, err error) {
-			q := crawldb.DueQuery{Now: now, Seen: func(d *crawldb.Datum) { next = d.FetchTime }}
+			q := crawldb.DueQuery{Now: now, NotDue: func(d *crawldb.Datum) { next = d.FetchTime }}
 			for _, err := range db.crawl.Due(t.Context(), q) {
 				if err != nil {
 					return n, err

@@ -35,7 +35,7 @@ var _ dirstore.FS = (*Disk)(nil)
 type Disk struct {
 	// OnOp is called before each operation, from any goroutine, and may call Crash.
 	// If it returns an error, the operation does nothing and returns that error in
-	// a *fs.PathError; see also [Short]. If a Sync fails, data that was not synced
+	// a *fs.PathError; see also [ShortWrite]. If a Sync fails, data that was not synced
 	// before can still be read, but no later Sync makes it durable, as on Linux.
 	// OnOp must not be set while the disk is in use.
 	OnOp func(Op) error
@@ -91,9 +91,9 @@ func (k Kind) Changes() bool {
 	return true
 }
 
-// Short wraps an error for OnOp to return for a Write: half of the bytes are written
+// ShortWrite wraps an error for OnOp to return for a Write: half of the bytes are written
 // before the error.
-func Short(err error) error { return shortError{err} }
+func ShortWrite(err error) error { return shortError{err} }
 
 type shortError struct{ error }
 

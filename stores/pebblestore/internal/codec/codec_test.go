@@ -22,8 +22,8 @@ func ms(n int64) time.Time { return time.UnixMilli(n).UTC() }
 var sampleHosts = []hostdb.Host{
 	{},
 	{NextFetch: ms(1)},
-	{LastFetch: ms(-1), Busy: []time.Time{ms(math.MaxInt32)}},
-	{Busy: []time.Time{ms(1), ms(2), ms(2)}, Elapsed: time.Second, Spent: hostdb.Spent{Day: ms(86_400_000), Requests: 1, Bytes: 1 << 40}},
+	{LastFetch: ms(-1), Grants: []time.Time{ms(math.MaxInt32)}},
+	{Grants: []time.Time{ms(1), ms(2), ms(2)}, Elapsed: time.Second, Spent: hostdb.Spent{Day: ms(86_400_000), Requests: 1, Bytes: 1 << 40}},
 	{Elapsed: -1, Spent: hostdb.Spent{Bytes: -1}},
 	{CrawlDelay: 3 * time.Second, Backoff: 4},
 	{NextFetch: ms(0), Stats: hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 1 << 40, Failures: 8}},

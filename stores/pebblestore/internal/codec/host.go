@@ -74,7 +74,7 @@ func AppendHost(b []byte, h *hostdb.Host) []byte {
 	}
 	set(hasNextFetch, !h.NextFetch.IsZero())
 	set(hasLastFetch, !h.LastFetch.IsZero())
-	set(hasBusy, len(h.Busy) > 0)
+	set(hasBusy, len(h.Grants) > 0)
 	set(hasCrawlDelay, h.CrawlDelay != 0)
 	set(hasBackoff, h.Backoff != 0)
 	set(hasElapsed, h.Elapsed != 0)
@@ -94,8 +94,8 @@ func AppendHost(b []byte, h *hostdb.Host) []byte {
 		b = binary.AppendVarint(b, h.LastFetch.UnixMilli())
 	}
 	if flags&hasBusy != 0 {
-		b = binary.AppendUvarint(b, uint64(len(h.Busy)))
-		for _, t := range h.Busy {
+		b = binary.AppendUvarint(b, uint64(len(h.Grants)))
+		for _, t := range h.Grants {
 			b = binary.AppendVarint(b, t.UnixMilli())
 		}
 	}
@@ -173,7 +173,7 @@ func DecodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 	}
 	if flags&hasBusy != 0 {
 		for n := r.uint(); n > 0 && !r.bad; n-- {
-			h.Busy = append(h.Busy, r.time())
+			h.Grants = append(h.Grants, r.time())
 		}
 	}
 	if flags&hasCrawlDelay != 0 {

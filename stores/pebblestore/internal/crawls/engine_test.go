@@ -92,8 +92,8 @@ func dumpRest(ctx context.Context, s recrawl.Stores, b *strings.Builder) error {
 		if err != nil {
 			return err
 		}
-		if len(h.Busy) > 0 {
-			return fmt.Errorf("%s: %d turns are kept", h.Name, len(h.Busy))
+		if len(h.Grants) > 0 {
+			return fmt.Errorf("%s: %d turns are kept", h.Name, len(h.Grants))
 		}
 		h.Stats.Failures = 0 // in a row
 		fmt.Fprintf(b, "host %s: delay %v, %+v, %+v\n", h.Name, h.CrawlDelay, h.Stats, h.Lastmod)

@@ -88,7 +88,7 @@ func TestSoundModulePasses(t *testing.T) {
 }
 
 // Each fault is found, and named.
-func TestTeeth(t *testing.T) {
+func TestEachRuleFindsItsFault(t *testing.T) {
 	add := func(name string, f *fstest.MapFile) func(*policy, fstest.MapFS) {
 		return func(_ *policy, fsys fstest.MapFS) { fsys[name] = f }
 	}
