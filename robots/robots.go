@@ -1,8 +1,7 @@
-// Package robots reads robots.txt (RFC 9309) and keeps what it says: [Parse]
-// turns the bytes of a file into [Rules] for one crawler, and [Cache] fetches
-// files through a protocol.Protocol and remembers them in a hostdb.Store.
-// [ParseHeader] and [ParseMeta] read what single pages ask for in X-Robots-Tag
-// headers and meta elements.
+// Package robots reads robots.txt (RFC 9309) and remembers it: [Parse] turns the
+// bytes of a file into [Rules] for one crawler, and [Cache] fetches files through
+// a protocol.Protocol and keeps them in a hostdb.Store. [ParseHeader] and
+// [ParseMeta] read the X-Robots-Tag headers and the meta elements of single pages.
 //
 // Parse never fails. Where a file is ambiguous, it is read as by the crawlers
 // that site owners test with, in the order RFC, Google, crawler-commons:
@@ -20,14 +19,12 @@
 //     are forgiven. A line that cannot be understood is skipped.
 //   - "Allow: /dir/index.html" allows "/dir/" too.
 //
-// Hostile files cost little: 500 KiB of a file are read, 16 KiB of a line; a
-// path is matched in time linear in its length, and any number of rules without
-// an inner wildcard costs the same. What a Cache keeps is bounded, in memory
-// and in its store.
+// Hostile files cost little: 500 KiB of a file are read, 16 KiB of a line, and a
+// path is matched in time linear in the file: no pattern backtracks. A Cache is
+// bounded, in memory and in its store.
 //
 // The package does not enforce politeness: a Crawl-delay is passed on, not
-// obeyed. If you have your own fetcher, all you need is Parse and
-// [ParseResponse].
+// obeyed. With your own fetcher, start with Parse and [ParseResponse].
 package robots
 
 import (

@@ -2,61 +2,10 @@ package robots
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-// TestRuleSetAgainstModel: the rule that is looked up is the one that is found by
-// trying all, the one that wins first.
-func TestRuleSetAgainstModel(t *testing.T) {
-	seed := rand.Uint64()
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	text := func(alphabet string, n int) string {
-		var b strings.Builder
-		for range rnd.IntN(n) {
-			b.WriteByte(alphabet[rnd.IntN(len(alphabet))])
-		}
-		return b.String()
-	}
-	allowed, denied, none := 0, 0, 0
-	for range 3000 {
-		var rules []rule
-		for line := range rnd.IntN(30) {
-			alphabet := []string{"/ab", "/ab*", "/aab**$", "/aé%*$"}[rnd.IntN(4)]
-			pattern := []string{"", "/", "/", "/a"}[rnd.IntN(4)] + text(alphabet, 7) + []string{"", "", "", "$", "*", "***", "*$"}[rnd.IntN(7)]
-			r := newRule(pattern, rnd.IntN(2) == 0)
-			r.line = int32(line)
-			rules = append(rules, r)
-		}
-		set, _ := newRuleSet(rules)
-		slices.SortFunc(rules, func(a, b rule) int { return wins(&a, &b) })
-		for range 20 {
-			path := canonicalPath("/" + text("/aabé*$", 9))
-			var want *rule
-			if i := slices.IndexFunc(rules, func(r rule) bool { return r.match(path) }); i >= 0 {
-				want = &rules[i]
-			}
-			got := set.find(path)
-			if (got == nil) != (want == nil) || got != nil && *got != *want {
-				t.Fatalf("seed %d: by\n%+v\n%s is for %+v, want %+v", seed, rules, path, got, want)
-			}
-			switch {
-			case got == nil:
-				none++
-			case got.allow:
-				allowed++
-			default:
-				denied++
-			}
-		}
-	}
-	if min(allowed, denied, none) < 2000 {
-		t.Errorf("%d allowed, %d denied, %d without a rule: the test shows little", allowed, denied, none)
-	}
-}
 
 // manyRules is a file in which one rule in every wild has a wildcard.
 func manyRules(n, wild int) []byte {
