@@ -25,7 +25,6 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/grace"
-	"github.com/recrawl/recrawl/internal/texts"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
@@ -240,10 +239,9 @@ type job struct {
 	counts  map[string]*counted
 	domains map[string]*domain
 	keys    crawldb.Keys
-	order   []byte       // scratch, for a key
-	texts   texts.Pieces // keys that are kept
-	waiting []*counted   // hosts that a window holds
-	indexed bool         // candidates come from an index
+	order   []byte     // scratch, for a key
+	waiting []*counted // hosts that a window holds
+	indexed bool       // candidates come from an index
 }
 
 // making is a segment in the making.
@@ -306,8 +304,8 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 		o.Schedule = &schedule.Default{}
 	}
 	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
-		report: Report{Rejected: map[Reason]int{}}, texts: texts.Pieces{Most: 4 << 10},
-		known: map[string]hostInfo{}, parts: map[string]int{},
+		report: Report{Rejected: map[Reason]int{}},
+		known:  map[string]hostInfo{}, parts: map[string]int{},
 		hosts: map[string]*hostState{}, counts: map[string]*counted{}, domains: map[string]*domain{}}
 	if o.Now != nil {
 		j.now = o.Now()

@@ -344,7 +344,7 @@ func (j *job) placeOne(ctx context.Context, c candidate) (placed, bool, error) {
 		return placed{}, false, err
 	}
 	j.order = j.keys.AppendKey(j.order[:0], c.url)
-	p := placed{candidate: c, counted: j.countedOf(c.host, c.url, spelled), order: j.texts.Add(j.order)}
+	p := placed{candidate: c, counted: j.countedOf(c.host, c.url, spelled), order: string(j.order)}
 	if j.o.MaxPerPart > 0 && !j.o.NutchCompat {
 		p.part = frontier.PartOf(spelled)
 		if j.parts[p.part]/j.o.Segments >= j.o.MaxPerPart {

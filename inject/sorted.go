@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/internal/texts"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -133,7 +132,6 @@ func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
 		c := seedsOfBatch{job: j}
 		var keys crawldb.Keys
 		var key, url []byte
-		urls := texts.Pieces{Most: 4 << 10}
 		for p, err := range j.sorter.Sorted(ctx) {
 			if err != nil {
 				yield(crawldb.Batch{}, err)
@@ -145,7 +143,7 @@ func (j *job) batches(ctx context.Context) iter.Seq2[crawldb.Batch, error] {
 				}
 				key = append(key[:0], p.Key...)
 				url = keys.AppendURL(url[:0], key)
-				c.urls, c.first = append(c.urls, urls.Add(url)), append(c.first, len(c.ends))
+				c.urls, c.first = append(c.urls, string(url)), append(c.first, len(c.ends))
 			} else {
 				j.report.Duplicate++
 			}

@@ -11,7 +11,6 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/places"
-	"github.com/recrawl/recrawl/internal/texts"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -247,7 +246,6 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		key, last  []byte
 		url        []byte
 		first      = true
-		text       texts.Pieces
 	)
 	flush := func() error {
 		if len(chunk) == 0 {
@@ -294,14 +292,14 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		}
 		if fresh || len(chunk) == 0 {
 			url = v.keys.AppendURL(url[:0], p.Key)
-			chunk, ends = append(chunk, Entry{URL: text.Add(url)}), append(ends, 0)
+			chunk, ends = append(chunk, Entry{URL: string(url)}), append(ends, 0)
 			size += len(url) + entryBytes
 		}
 		place, from, anchor, ok := v.from.cut(p.Value)
 		if !ok {
 			return errSorted
 		}
-		inlinks, where = append(inlinks, Inlink{From: from, Anchor: text.Add(anchor)}), append(where, place)
+		inlinks, where = append(inlinks, Inlink{From: from, Anchor: string(anchor)}), append(where, place)
 		ends[len(ends)-1] = len(inlinks)
 		size += len(p.Value) + inlinkBytes
 	}

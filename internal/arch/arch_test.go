@@ -29,7 +29,7 @@ var repo = policy{
 		"hostdb/hostdbtest":   {kit, "internal/kit"},
 		"segment":             {noun, "page crawldb hostdb protocol"},
 		"segment/segmenttest": {kit, "internal/kit"},
-		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places internal/texts"},
+		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places"},
 		"linkdb/linkdbtest":   {kit, "internal/kit"},
 
 		"schedule":                {policyKind, "crawldb internal/textlines"},
@@ -54,8 +54,8 @@ var repo = policy{
 		"nutch/nutchtext":       {adapter, "crawldb hostdb linkdb internal/textlines"},
 		"protocol/webtest":      {adapter, "page protocol"},
 
-		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines internal/texts"},
-		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace internal/texts"},
+		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines"},
+		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/weburl"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
 		"scoring/rank":    {verb, "crawldb protocol schedule scoring segment internal/extsort"},
@@ -76,7 +76,6 @@ var repo = policy{
 		"internal/grace":      {tool, ""},
 		"internal/testlevel":  {tool, ""},
 		"internal/places":     {tool, "internal/extsort"},
-		"internal/texts":      {tool, ""},
 		"internal/unpack":     {adapter, ""},
 		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
-	"runtime"
 	"slices"
 )
 
@@ -96,34 +95,13 @@ func (h *held) pair(e entry) Pair {
 	return Pair{Key: b[:e.klen:e.klen], Value: b[end-int(v) : end : end]}
 }
 
-// each calls f with the records in the order of the entries, until it returns
-// false. It reads several at a time: they are scattered in memory, and fetching
-// many pieces takes hardly longer than fetching one.
+// each calls f with the records in the order of the entries, until it returns false.
 func (h *held) each(f func(Pair) bool) {
-	var some [32]Pair
-	for from := 0; from < len(h.entries); from += len(some) {
-		entries := h.entries[from:min(from+len(some), len(h.entries))]
-		h.touch(entries, 0)
-		for i, e := range entries {
-			some[i] = h.pair(e)
-		}
-		for _, p := range some[:len(entries)] {
-			if !f(p) {
-				return
-			}
+	for _, e := range h.entries {
+		if !f(h.pair(e)) {
+			return
 		}
 	}
-}
-
-// touch reads a byte of each key, so that those that follow are fetched together.
-func (h *held) touch(a []entry, depth int) {
-	var sum byte
-	for _, e := range a {
-		if depth < int(e.klen) {
-			sum += h.chunks[e.at>>chunkBits][int(e.at&(1<<chunkBits-1))+depth]
-		}
-	}
-	runtime.KeepAlive(sum)
 }
 
 // The records are sorted by words of some bytes: first by those at the beginning of
@@ -203,31 +181,11 @@ func (h *held) sortBy(a []entry, depth int, value bool, left int) {
 		if len(a) < 2 {
 			return
 		}
-		depth += h.common(a, depth, value)
 		for i := range a {
 			a[i].word = word(h.rest(a[i], depth, value))
 		}
 		left = patience(len(a))
 	}
-}
-
-// common returns how many bytes after depth all records have in common, up to
-// some words, if they fill at least one: no word of these would divide them.
-func (h *held) common(a []entry, depth int, value bool) int {
-	first := h.rest(a[0], depth, value)
-	n := min(len(first), 8*wordBytes)
-	first = first[:n]
-	for some := range slices.Chunk(a[1:], 32) {
-		if !value {
-			h.touch(some, depth)
-		}
-		for _, e := range some {
-			if n = min(n, shared(first, h.rest(e, depth, value))); n < wordBytes {
-				return 0
-			}
-		}
-	}
-	return n
 }
 
 func median(a []entry) uint64 {
