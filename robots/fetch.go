@@ -37,9 +37,6 @@ func (c *Cache) BeginFetch(url string) *Fetch {
 	return f
 }
 
-// Origin returns scheme, host and port of the URL whose robots.txt is wanted.
-func (f *Fetch) Origin() string { return f.origin }
-
 // Next returns the URL that Step will request: the robots.txt, or where it has
 // moved. It is empty once the rules are known.
 func (f *Fetch) Next() string { return f.next }

@@ -1,6 +1,6 @@
-// Package directives reads what pages ask of crawlers in X-Robots-Tag headers and
-// meta elements, and which crawlers they ask. It is the only reader of them:
-// package robots exports it, protocol/httpproto and parse/htmlparse use it.
+// Package directives reads X-Robots-Tag headers and robots meta elements, for all crawlers or
+// the one that is named. It is their only reader: package robots exports it, httpproto and
+// htmlparse use it. It decides nothing; start with [Header] and [Meta].
 package directives
 
 import (

@@ -13,9 +13,9 @@ const Space = " \t\v\f\r\n"
 // Trim removes Space from both ends.
 func Trim(s string) string { return strings.Trim(s, Space) }
 
-// Product returns the name by which a crawler is known, in lower case: the first
+// product returns the name by which a crawler is known, in lower case: the first
 // word, without a version.
-func Product(s string) string {
+func product(s string) string {
 	s = Trim(s)
 	if i := strings.IndexAny(s, Space+"/;,("); i >= 0 {
 		s = s[:i]
@@ -23,10 +23,10 @@ func Product(s string) string {
 	return strings.ToLower(s)
 }
 
-// Products is Product of each name that has one.
+// Products is product of each name that has one.
 func Products(names []string) (all []string) {
 	for _, n := range names {
-		if p := Product(n); p != "" {
+		if p := product(n); p != "" {
 			all = append(all, p)
 		}
 	}
@@ -36,7 +36,7 @@ func Products(names []string) (all []string) {
 // Names reports whether a name is that of a crawler that Products returned: in
 // full, or as far as it is a product token.
 func Names(name string, products []string) bool {
-	return slices.Contains(products, Product(name)) || slices.Contains(products, token(name))
+	return slices.Contains(products, product(name)) || slices.Contains(products, token(name))
 }
 
 // token returns the product token that a name begins with, in lower case:

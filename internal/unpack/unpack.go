@@ -1,5 +1,6 @@
-// Package unpack reads gzip: files that may be compressed, whatever their names, and what
-// servers send as gzip.
+// Package unpack reads gzip as servers send it: members one after the other, and perhaps
+// bytes after the last that are none. It does not look for other encodings, nor limit what
+// comes out. Start with [Gzip].
 package unpack
 
 import (
@@ -59,36 +60,3 @@ func (g *Gzip) Read(b []byte) (int, error) {
 		}
 	}
 }
-
-// Reader reads the contents of a file.
-type Reader struct {
-	from io.Reader
-	err  error
-}
-
-// NewReader begins to read. Anything that begins like gzip is taken as gzip,
-// since no text does.
-func NewReader(r io.Reader) (*Reader, error) {
-	b := bufio.NewReader(r)
-	if magic, _ := b.Peek(2); string(magic) != Magic {
-		return &Reader{from: b}, nil
-	}
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, err
-	}
-	return &Reader{from: z}, nil
-}
-
-// Read implements [io.Reader].
-func (r *Reader) Read(b []byte) (int, error) {
-	n, err := r.from.Read(b)
-	if err != nil && err != io.EOF {
-		r.err = err
-	}
-	return n, err
-}
-
-// Err returns the error of the file, for code that reads lines: a scanner yields the last
-// piece of a line before it reports the error, and that piece may look wrong.
-func (r *Reader) Err() error { return r.err }

@@ -1,48 +1,41 @@
 package unpack
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 )
 
-func TestReader(t *testing.T) {
+func TestGzipReadsMembersAndIgnoresWhatFollows(t *testing.T) {
 	const text = "one\ntwo\nthree\n"
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	io.WriteString(z, text)
 	z.Close()
-	for _, in := range []string{text, packed.String()} {
-		r, err := NewReader(strings.NewReader(in))
-		if err != nil {
-			t.Fatal(err)
+	member := packed.String()
+	var g Gzip // which is reused
+	read := func(in string) (string, error) {
+		if err := g.Reset(bufio.NewReader(bytes.NewReader([]byte(in)))); err != nil {
+			return "", err
 		}
-		if got, err := io.ReadAll(r); string(got) != text || err != nil || r.Err() != nil {
-			t.Errorf("%q, %v, %v", got, err, r.Err())
+		b, err := io.ReadAll(&g)
+		return string(b), err
+	}
+	for in, want := range map[string]string{
+		member:                              text,
+		member + member:                     text + text,
+		member + "\n":                       text,
+		member + Magic + "and not a member": text,
+	} {
+		if got, err := read(in); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "o"} {
-		r, err := NewReader(strings.NewReader(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := io.ReadAll(r); string(got) != in || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-	}
-	// What was cut off is missed.
-	for n := 2; n < packed.Len(); n++ {
-		r, err := NewReader(strings.NewReader(packed.String()[:n]))
-		if err == nil {
-			_, err = io.ReadAll(r)
-			if r.Err() != err {
-				t.Errorf("cut after %d bytes: %v, and Err says %v", n, err, r.Err())
-			}
-		}
-		if !errors.Is(err, io.ErrUnexpectedEOF) {
+	for n := 2; n < len(member); n++ {
+		if _, err := read(member[:n]); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut after %d bytes: %v", n, err)
 		}
 	}
