@@ -310,8 +310,8 @@ func (s *setup) explained(t *testing.T, url string, spent time.Time) {
 		if s.now.Equal(spent) {
 			until, begin = time.Time{}, "Due: the next round fetches it, "
 		}
-		if !e.Spent.Equal(until) || !strings.HasPrefix(e.Verdict, begin) {
-			t.Errorf("%s at %v: %q, spent until %v", url, e.Now, e.Verdict, e.Spent)
+		if !e.BudgetSpentUntil.Equal(until) || !strings.HasPrefix(e.Verdict, begin) {
+			t.Errorf("%s at %v: %q, spent until %v", url, e.Now, e.Verdict, e.BudgetSpentUntil)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func ExampleCrawler_Explain() {
 }
 
 // A feed, or whoever made it, says that a page has changed. A schedule that learns
-// has it visited sooner; what the visit finds tells how far such signs are true.
+// has it visited sooner; what the visit finds tells how far such signals are true.
 func ExampleCrawler_Signal() {
 	ctx := context.Background()
 	web := &webtest.Web{Hosts: 1, PagesPerHost: 2, Calm: true}

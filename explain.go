@@ -36,11 +36,11 @@ type Explanation struct {
 	// Visit is the last visit, if its segment still exists and is fully written; it
 	// says where a redirect leads, and which redirect led here.
 	Visit *segment.Visit
-	// Sitemap is the mark of a sitemap, nil if the record is of a page; Hint is what
+	// Sitemap is the mark of a sitemap, nil if the record is of a page; SitemapEntry is what
 	// sitemaps say of the page, nil if nothing; Claim says what follows from it.
-	Sitemap *crawldb.Sitemap
-	Hint    *crawldb.Hint
-	Claim   string
+	Sitemap       *crawldb.Sitemap
+	SitemapEntry  *crawldb.SitemapEntry
+	SignalVerdict string
 	// Worth explains how a schedule that learns arrived at the interval of the page;
 	// nil for other schedules.
 	Worth *schedule.Worth
@@ -53,7 +53,7 @@ type Explanation struct {
 	Elapsed time.Duration
 	// If the budget of a schedule that learns is used up, Spent is when it will again
 	// have something left for what is due; otherwise it is zero.
-	Spent time.Time
+	BudgetSpentUntil time.Time
 	// CrawlDelay is the pause that robots.txt asks for.
 	CrawlDelay time.Duration
 	// HostRule is what Options.Fetch.Politeness.HostRule says about the host.
@@ -78,7 +78,7 @@ func (c *Crawler) Explain(ctx context.Context, url string) (Explanation, error) 
 		}
 	}
 	var err error
-	if _, e.Spent, err = c.limitToBudget(ctx, generate.Options{}); err != nil {
+	if _, e.BudgetSpentUntil, err = c.limitToBudget(ctx, generate.Options{}); err != nil {
 		return e, err
 	}
 	e.Verdict = e.verdict(c.opts.Generate.MinScore)
@@ -187,27 +187,27 @@ func (c *Crawler) explainSitemap(ctx context.Context, e *Explanation) error {
 	if m, ok := crawldb.SitemapOf(e.Record.Meta); ok {
 		e.Sitemap = &m
 	}
-	hint, ok := crawldb.HintOf(e.Record.Meta)
+	hint, ok := crawldb.SitemapEntryOf(e.Record.Meta)
 	if !ok {
 		return nil
 	}
-	e.Hint = &hint
+	e.SitemapEntry = &hint
 	h, err := c.stores.Hosts.Get(ctx, hostdb.ByHost.Key(e.Record.URL))
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 		return err
 	}
 	l := h.Lastmod
-	e.Claim = fmt.Sprintf("%d of %d claims of the host were true", l.Hits, l.Hits+l.False)
+	e.SignalVerdict = fmt.Sprintf("%d of %d claims of the host were true", l.Hits, l.Hits+l.False)
 	if l.Hits+l.False == 0 {
-		e.Claim = "no claim of the host was checked yet"
+		e.SignalVerdict = "no claim of the host was checked yet"
 	}
 	switch {
 	case !hint.Modified.Add(hint.Span).After(e.Record.LastFetch):
-		e.Claim = "not changed since the last visit; " + e.Claim
+		e.SignalVerdict = "not changed since the last visit; " + e.SignalVerdict
 	case l.Trusted():
-		e.Claim = "changed since the last visit, which is believed; " + e.Claim
+		e.SignalVerdict = "changed since the last visit, which is believed; " + e.SignalVerdict
 	default:
-		e.Claim = "changed since the last visit, which is not believed; " + e.Claim
+		e.SignalVerdict = "changed since the last visit, which is not believed; " + e.SignalVerdict
 	}
 	return nil
 }
@@ -239,8 +239,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return "Due, but robots.txt of its host cannot be fetched; until it can, nothing there is visited."
 	case e.RobotsKnown && !e.RobotsAllowed:
 		return "Due, but robots.txt forbids it; the next round records that and looks again later."
-	case !e.Spent.IsZero():
-		return fmt.Sprintf("Due, but the budget of visits is spent: nothing is selected until %s.", e.Spent.Format(time.RFC3339))
+	case !e.BudgetSpentUntil.IsZero():
+		return fmt.Sprintf("Due, but the budget of visits is spent: nothing is selected until %s.", e.BudgetSpentUntil.Format(time.RFC3339))
 	case e.hostRuleWait != "":
 		return "Due, but " + e.hostRuleWait + "."
 	case e.Host != nil && e.Host.NextFetch.After(time.Now()):

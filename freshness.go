@@ -20,13 +20,13 @@ type Freshness struct {
 	// were made in the last day, until now or the end of the round: those since UsedSince, or a
 	// day's share of them if that is longer ago. It is zero if not known.
 	Budget, Used float64
-	// Bound says that Budget is the one that the schedule was given. If it was given none,
+	// BudgetGiven says that Budget is the one that the schedule was given. If it was given none,
 	// Budget is what the plan comes to anyway: see [schedule.Learned].
-	Bound     bool
-	UsedSince time.Time
-	// Greatest is how long a page may go unvisited, InForce the bound that the budget
-	// allows: see [schedule.Learned.Greatest]. Both are zero if there is no plan.
-	Greatest, InForce time.Duration
+	BudgetGiven bool
+	UsedSince   time.Time
+	// MaxIntervalSet is how long a page may go unvisited, MaxIntervalInForce the bound that the budget
+	// allows: see [schedule.Learned.MaxIntervals]. Both are zero if there is no plan.
+	MaxIntervalSet, MaxIntervalInForce time.Duration
 }
 
 // Lacks returns how many visits a day the budget lacks to keep the given share of the
@@ -151,9 +151,9 @@ func (c *Crawler) plannedFreshness(ctx context.Context) (*Freshness, error) {
 
 // setBudget sets what is known of the budget and of the greatest interval.
 func (f *Freshness) setBudget(planner schedule.Planner, p *schedule.Plan, a account, now time.Time) {
-	f.Budget, f.Bound = p.Budget, p.Asked > 0
+	f.Budget, f.BudgetGiven = p.Budget, p.Asked > 0
 	f.Used, f.UsedSince = a.usedPerDay(now)
 	if e, ok := planner.(schedule.Estimator); ok {
-		f.Greatest, f.InForce = e.Greatest()
+		f.MaxIntervalSet, f.MaxIntervalInForce = e.MaxIntervals()
 	}
 }

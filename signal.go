@@ -14,7 +14,7 @@ import (
 
 // Signal says that a page changed at the given time, or now if that is zero:
 // somebody has heard so from a feed, a sitemap, or the page's author. A schedule
-// that learns has the page visited sooner, by as much as such signs of its host have
+// that learns has the page visited sooner, by as much as such signals of its host have
 // proved true, those of its sitemaps included; any other makes it due at once if
 // they mostly have. What the resulting visit finds is counted. For a page without a
 // record the error matches crawldb.ErrNotFound, for a URL that does not belong to the

@@ -15,7 +15,7 @@ import (
 //
 // A policy keeps its state under names that begin with its own name and a dot
 // ("opic.cash"). What a page says of itself is kept under "page." and can set
-// nothing else; what sitemaps say of it is under "sitemap." ([Sitemap], [Hint]).
+// nothing else; what sitemaps say of it is under "sitemap." ([Sitemap], [SitemapEntry]).
 // Seeds may set any name.
 type Meta struct{ enc string }
 

@@ -127,8 +127,8 @@ func Origin(raw string) string {
 	return u.Scheme + "://" + host
 }
 
-// Hint is what a sitemap or feed says of a page. It takes a few bytes of Meta.
-type Hint struct {
+// SitemapEntry is what a sitemap or feed says of a page. It takes a few bytes of Meta.
+type SitemapEntry struct {
 	// Modified is when the page last changed: at Modified or later, and before
 	// Modified.Add(Span). It is zero if not given, and is kept to the second.
 	Modified time.Time
@@ -147,8 +147,8 @@ const (
 	hintAll = 1<<iota - 1
 )
 
-// HintOf returns the hint of a record or a link, and whether it has one.
-func HintOf(m Meta) (h Hint, ok bool) {
+// SitemapEntryOf returns the hint of a record or a link, and whether it has one.
+func SitemapEntryOf(m Meta) (h SitemapEntry, ok bool) {
 	text, ok := m.Get(hintKey)
 	if !ok || text == "" || text[0]&^hintAll != 0 {
 		return h, false
@@ -170,13 +170,13 @@ func HintOf(m Meta) (h Hint, ok bool) {
 		h.HasPriority = true
 	}
 	if b == nil || len(b) > 0 || !(h.Priority >= 0 && h.Priority <= 1) {
-		return Hint{}, false
+		return SitemapEntry{}, false
 	}
 	return h, true
 }
 
 // Set puts the hint into m, leaving out values that are out of range.
-func (h Hint) Set(m *Meta) {
+func (h SitemapEntry) Set(m *Meta) {
 	b := []byte{0}
 	if !h.Modified.IsZero() {
 		b[0] |= hintModified
@@ -197,7 +197,7 @@ func (h Hint) Set(m *Meta) {
 // With merges two hints about one page, in either order: it keeps the later
 // change, or of two at the same time the more precise one; the shorter
 // interval; the higher priority.
-func (h Hint) With(o Hint) Hint {
+func (h SitemapEntry) With(o SitemapEntry) SitemapEntry {
 	if c := o.Modified.Compare(h.Modified); c > 0 || c == 0 && o.Span < h.Span {
 		h.Modified, h.Span = o.Modified, o.Span
 	}

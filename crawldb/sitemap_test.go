@@ -50,7 +50,7 @@ func TestSitemapMark(t *testing.T) {
 
 func TestHint(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, h := range []Hint{
+	for _, h := range []SitemapEntry{
 		{},
 		{Modified: at, Span: time.Second},
 		{Modified: time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC), Span: 365 * 24 * time.Hour},
@@ -61,7 +61,7 @@ func TestHint(t *testing.T) {
 	} {
 		var m Meta
 		h.Set(&m)
-		got, ok := HintOf(m)
+		got, ok := SitemapEntryOf(m)
 		if !ok || got != h {
 			t.Errorf("%+v: %+v %v", h, got, ok)
 		}
@@ -71,19 +71,19 @@ func TestHint(t *testing.T) {
 	}
 	for _, p := range []float32{-1, 1.5, float32(math.Inf(1)), float32(math.NaN())} {
 		var m Meta
-		Hint{Modified: at, Priority: p, HasPriority: true}.Set(&m)
-		if h, ok := HintOf(m); !ok || h.HasPriority || h.Modified.IsZero() {
+		SitemapEntry{Modified: at, Priority: p, HasPriority: true}.Set(&m)
+		if h, ok := SitemapEntryOf(m); !ok || h.HasPriority || h.Modified.IsZero() {
 			t.Errorf("with a priority of %v: %+v, %v", p, h, ok)
 		}
 	}
-	day := Hint{Modified: at.Truncate(24 * time.Hour), Span: 24 * time.Hour, Every: time.Hour}
-	second := Hint{Modified: at.Truncate(24 * time.Hour), Span: time.Second, Every: 2 * time.Hour, Priority: 0.5, HasPriority: true}
-	want := Hint{Modified: day.Modified, Span: time.Second, Every: time.Hour, Priority: 0.5, HasPriority: true}
+	day := SitemapEntry{Modified: at.Truncate(24 * time.Hour), Span: 24 * time.Hour, Every: time.Hour}
+	second := SitemapEntry{Modified: at.Truncate(24 * time.Hour), Span: time.Second, Every: 2 * time.Hour, Priority: 0.5, HasPriority: true}
+	want := SitemapEntry{Modified: day.Modified, Span: time.Second, Every: time.Hour, Priority: 0.5, HasPriority: true}
 	if a, b := day.With(second), second.With(day); a != want || b != want {
 		t.Errorf("%+v %+v", a, b)
 	}
 	for _, bad := range []string{"", "\x08", "\x01", "\x01\x00", "\x04\x7f\xc0\x00\x00", "\x04\xbf\x80\x00\x00", "\x00x"} {
-		if h, ok := HintOf(MetaOf(hintKey, bad)); ok {
+		if h, ok := SitemapEntryOf(MetaOf(hintKey, bad)); ok {
 			t.Errorf("%q: %+v", bad, h)
 		}
 	}
@@ -110,15 +110,15 @@ func FuzzSitemapMeta(f *testing.F) {
 				t.Errorf("%q is read as %+v", x.Encoded(), c)
 			}
 		}
-		h, ok := HintOf(MetaOf(hintKey, hint))
-		g, ok2 := HintOf(MetaOf(hintKey, hint2))
+		h, ok := SitemapEntryOf(MetaOf(hintKey, hint))
+		g, ok2 := SitemapEntryOf(MetaOf(hintKey, hint2))
 		if ok && ok2 {
 			if x, y := h.With(g), g.With(h); x != y {
 				t.Errorf("%+v %+v: %+v or %+v", h, g, x, y)
 			}
 			var m Meta
 			h.Set(&m)
-			if again, ok := HintOf(m); !ok || again != h && !h.Modified.IsZero() == again.Modified.IsZero() {
+			if again, ok := SitemapEntryOf(m); !ok || again != h && !h.Modified.IsZero() == again.Modified.IsZero() {
 				t.Errorf("%+v is read as %+v", h, again)
 			}
 		}

@@ -255,7 +255,7 @@ func isFromSitemap(l *segment.Link) bool {
 		return false
 	}
 	_, mark := crawldb.SitemapOf(l.Meta)
-	_, hint := crawldb.HintOf(l.Meta)
+	_, hint := crawldb.SitemapEntryOf(l.Meta)
 	return mark || hint
 }
 
@@ -346,7 +346,7 @@ type sitemapReading struct {
 	links  []segment.Link
 	report SitemapReport
 
-	last     crawldb.Hint
+	last     crawldb.SitemapEntry
 	lastMeta crawldb.Meta
 }
 
@@ -465,7 +465,7 @@ func (s *sitemapReading) accept(v *visitResult, scope *sitemap.Scope, e sitemap.
 // hint returns what an entry says about a page. Dates in the future are
 // ignored.
 func (s *sitemapReading) hint(e sitemap.Entry) (m crawldb.Meta) {
-	h := crawldb.Hint{Every: e.ChangeFreq.Interval(), Priority: e.Priority, HasPriority: e.HasPriority}
+	h := crawldb.SitemapEntry{Every: e.ChangeFreq.Interval(), Priority: e.Priority, HasPriority: e.HasPriority}
 	if !e.Modified.After(s.at) && e.Modified.Year() > 1990 {
 		h.Modified, h.Span = e.Modified, e.Span
 	}

@@ -51,7 +51,7 @@ func told(p segment.Parse) (out []string) {
 		if m, ok := crawldb.SitemapOf(l.Meta); ok {
 			s += fmt.Sprintf(" sitemap %d %d %s", m.Depth, m.Budget, strings.Join(m.Origins, ","))
 		}
-		if h, ok := crawldb.HintOf(l.Meta); ok {
+		if h, ok := crawldb.SitemapEntryOf(l.Meta); ok {
 			s += " hint"
 			if !h.Modified.IsZero() {
 				s += fmt.Sprintf(" %s+%v", h.Modified.Format("2006-01-02T15:04"), h.Span)

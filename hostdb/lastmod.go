@@ -11,7 +11,7 @@ type Lastmod struct {
 	// visit before and had, False those to pages that were said to and had not,
 	// and Misses those to pages that had changed and were not said to have.
 	Hits, False, Misses int64
-	// The other fields say more about the visits, for a schedule that weighs signs: see
+	// The other fields say more about the visits, for a schedule that weighs signals: see
 	// [Claim]. Truth and Tests are the shape and the inverse scale of the Gamma distribution of
 	// θ, where a claim is false with the probability exp(-θ); both are initially zero.
 	Truth, Tests float64
@@ -46,9 +46,9 @@ const (
 
 // Claim is what a visit reveals about the claims made of a page since the visit
 // before.
-type Claim struct {
-	// Signs counts the signs of a change, Changed says whether there was one.
-	Signs   int
+type SignalCheck struct {
+	// Signals counts the signals, Changed says whether there was one.
+	Signals int
 	Changed bool
 	// Chance is the probability of finding a change that was not claimed, and Expected the
 	// expected number of changes; zero if it is not known how often the page changes.
@@ -100,7 +100,7 @@ func (l Lastmod) Trusted() bool {
 // With returns l with the visits of a segment counted, in an order that is always the
 // same; l itself if that was done already. Earlier counts fade, over a window of a hundred
 // visits.
-func (l Lastmod) With(segment string, claims []Claim) Lastmod {
+func (l Lastmod) With(segment string, claims []SignalCheck) Lastmod {
 	if l.Segment >= segment {
 		return l
 	}
@@ -115,24 +115,24 @@ func (l Lastmod) With(segment string, claims []Claim) Lastmod {
 	return l
 }
 
-func (l *Lastmod) count(c Claim) {
+func (l *Lastmod) count(c SignalCheck) {
 	switch {
-	case c.Signs > 0 && c.Changed:
+	case c.Signals > 0 && c.Changed:
 		l.Hits++
-	case c.Signs > 0:
+	case c.Signals > 0:
 		l.False++
 	case c.Changed:
 		l.Misses++
 	}
-	if c.Signs > 0 {
-		l.test(float64(c.Signs), c.Changed, 1-c.Chance)
+	if c.Signals > 0 {
+		l.test(float64(c.Signals), c.Changed, 1-c.Chance)
 	}
 	if !(c.Expected > 0) {
 		return
 	}
-	l.Said += float64(c.Signs)
+	l.Said += float64(c.Signals)
 	l.Watched += c.Expected
-	if c.Signs > 0 {
+	if c.Signals > 0 {
 		return
 	}
 	l.Quiet += c.Expected

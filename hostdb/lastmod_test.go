@@ -44,15 +44,15 @@ func TestLastmod(t *testing.T) {
 }
 
 // claims counts claims of each kind.
-func claims(hits, wrong, misses int) (all []Claim) {
+func claims(hits, wrong, misses int) (all []SignalCheck) {
 	for range hits {
-		all = append(all, Claim{Signs: 1, Changed: true})
+		all = append(all, SignalCheck{Signals: 1, Changed: true})
 	}
 	for range wrong {
-		all = append(all, Claim{Signs: 1})
+		all = append(all, SignalCheck{Signals: 1})
 	}
 	for range misses {
-		all = append(all, Claim{Changed: true})
+		all = append(all, SignalCheck{Changed: true})
 	}
 	return all
 }
@@ -68,25 +68,25 @@ func TestLastmodFollowsChange(t *testing.T) {
 		var l Lastmod
 		p, q, n := 0., 0., 0.
 		for i := range 1000 {
-			var all []Claim
+			var all []SignalCheck
 			for _, perDay := range []float64{.3, .01} {
 				rate := c.flood
 				if c.precision > 0 {
 					rate += c.recall * perDay / c.precision
 				}
-				visit := Claim{}
+				visit := SignalCheck{}
 				at := 10.
 				if rate > 0 {
 					if sign := r.ExpFloat64() / rate; sign < at && c.precision > .1 {
-						at, visit.Signs = sign, 1
+						at, visit.Signals = sign, 1
 					} else if c.precision <= .1 { // it does not come for that
 						for sum := sign; sum < at; sum += r.ExpFloat64() / rate {
-							visit.Signs++
+							visit.Signals++
 						}
 					}
 				}
 				hidden := (1 - c.recall) * perDay
-				for range visit.Signs {
+				for range visit.Signals {
 					visit.Changed = visit.Changed || r.Float64() < c.recall*perDay/rate
 				}
 				visit.Changed = visit.Changed || r.ExpFloat64()/hidden < at
@@ -107,7 +107,7 @@ func TestLastmodFollowsChange(t *testing.T) {
 			{Truth: f, Tests: 1}, {Truth: 1, Tests: f}, {Truth: f, Tests: f}, {Said: f, Watched: 1}, {Watched: f},
 			{Unsaid: f, Watched: 1}, {Quiet: f, Watched: 1}, {Truth: f, Tests: f, Said: f, Watched: f, Unsaid: f, Quiet: f},
 		} {
-			l = l.With("1", []Claim{{Signs: 1, Changed: true, Chance: .5, Expected: 1}})
+			l = l.With("1", []SignalCheck{{Signals: 1, Changed: true, Chance: .5, Expected: 1}})
 			if p, q := l.Precision(), l.Recall(); !(p >= 0 && p <= 1 && q >= 0 && q <= 1) {
 				t.Errorf("%+v: precision %v, recall %v", l, p, q)
 			}

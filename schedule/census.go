@@ -80,7 +80,7 @@ func (c *Census) Add(d *crawldb.Datum) {
 	}
 	l, known := c.s.known(d)
 	if known {
-		l.Rate = c.s.Plan.likened(d.URL, l.kind, l.Rate)
+		l.Rate = c.s.Plan.homogenized(d.URL, l.kind, l.Rate)
 	} else {
 		l.Rate = Rate{}
 		if c.s.Plan.expects() {
@@ -177,7 +177,7 @@ type tally struct {
 // draws is the number of ages counted for each copy.
 const draws = 8
 
-// add adds a page whose rate of change is known. Signs are extra: trust is the
+// add adds a page whose rate of change is known. Signals are extra: trust is the
 // probability that none of them is true.
 func (t *tally) add(s standing, r Rate, trust float64, known bool, weight float64, hash uint64) {
 	t.pages++
@@ -206,7 +206,7 @@ func (t *tally) add(s standing, r Rate, trust float64, known bool, weight float6
 		t.learned++
 	}
 	fresh, age := r.Fresh(s.elapsed), r.staleFor(days(s.elapsed))
-	if trust < 1 { // when the sign came is unknown; on average, half way
+	if trust < 1 { // when the signal came is unknown; on average, half way
 		fresh *= trust
 		age = trust*age + (1-trust)*max(age, days(s.elapsed)/2)
 	}

@@ -162,7 +162,7 @@ func (s Learned) rate(d *crawldb.Datum) (l learned, ok bool) {
 	if l, ok = s.known(d); !ok {
 		l.Rate = s.Plan.prior(d.URL, kindUnknown)
 	}
-	l.Rate = s.Plan.likened(d.URL, l.kind, l.Rate)
+	l.Rate = s.Plan.homogenized(d.URL, l.kind, l.Rate)
 	return l, ok
 }
 
@@ -220,9 +220,9 @@ func decodeOutcome(expected, after byte, known Rate) (o outcome) {
 	return o
 }
 
-// drifts takes in the evidence of visits since the last plan, about all pages and about
+// setDrifts takes in the evidence of visits since the last plan, about all pages and about
 // those of hosts, and converts the sample to the present levels.
-func (p *Plan) drifts(old *Plan, kept []page) {
+func (p *Plan) setDrifts(old *Plan, kept []page) {
 	hosts := map[string]*hostDrift{}
 	for i := range kept {
 		k := &kept[i]
@@ -300,8 +300,8 @@ func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 			continue
 		}
 		o := k.learned.last
-		if shape := old.Likeness.Shape; shape >= AllAlike || old.Even { // the pages' own rates lag behind
-			o.expected = old.expected(k, AllAlike)
+		if shape := old.Homogeneity.Shape; shape >= fullyHomogeneous || old.Uniform { // the pages' own rates lag behind
+			o.expected = old.expected(k, fullyHomogeneous)
 		}
 		if o.expected > mostExpected {
 			continue

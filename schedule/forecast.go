@@ -110,8 +110,8 @@ func (x *learnedSample) outlook(p *Plan, o PlanOptions) Outlook {
 			weight = x.sampled[i].Weight
 		}
 		trust := 1.0
-		if w := p.worth[k.s.Host]; w != nil && k.covered {
-			rate, trust = w.unsigned(rate), w.none(k.signs)
+		if w := p.signalModels[k.s.Host]; w != nil && k.hasSignals {
+			rate, trust = w.unsigned(rate), w.none(k.signals)
 		}
 		t.add(k.at, rate, trust, k.known, weight, k.hash)
 	}

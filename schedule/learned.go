@@ -29,7 +29,7 @@ import (
 //
 // Where pages matter alike and telling them apart is hardly worth it, all are visited at one
 // interval, give or take 5 % so that visits do not fall into step with pages that change
-// regularly: see Plan.Even.
+// regularly: see Plan.Uniform.
 //
 // When the pages of a host, or all pages, together begin to change more or less often, the
 // plan sees it in what a few visits to each find (see [Drift]); a page that does so alone
@@ -72,7 +72,7 @@ var _ interface {
 	HorizonSchedule
 	PrioritySchedule
 	SelectedSchedule
-	SignalledSchedule
+	SignalSchedule
 } = Learned{}
 
 // Fetched implements [FetchSchedule].
@@ -86,25 +86,25 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 		l.keep(&d)
 	}
 	d.Meta.Delete(sinceKey)
-	d.Meta.Delete(signsKey)
+	d.Meta.Delete(signalsKey)
 	d.Retries = 0
 	d.Modified = modified(v)
 	least, most := s.within(d.URL)
 	_, greatest := s.bounds(d.URL)
-	own := s.Plan.likened(d.URL, l.kind, l.Rate)
+	own := s.Plan.homogenized(d.URL, l.kind, l.Rate)
 	rate := s.Plan.pace(d.URL, own)
 	d.Interval = s.wait(&d, rate, least, most)
 	switch {
-	case seen && s.Plan.signs(&d) == nil && s.Plan.checks(d.URL, l, v.Change == Changed, own.PerDay(), d.Interval, greatest):
+	case seen && s.Plan.signalModelOf(&d) == nil && s.Plan.checks(d.URL, l, v.Change == Changed, own.PerDay(), d.Interval, greatest):
 		d.Interval = seconds(checkAfter.Seconds(), least, most)
 		d.FetchTime = v.Time.Add(d.Interval)
 		return d
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
-	case seen && d.Interval > least && s.Plan.signs(&d) == nil && s.Plan.pairs(d.URL): // with signs, pairs are not needed
+	case seen && d.Interval > least && s.Plan.signalModelOf(&d) == nil && s.Plan.pairs(d.URL): // with signals, pairs are not needed
 		d.Interval = uneven(d.URL, v, own, d.Interval, least, most)
 	}
-	if rate.Shape >= AllAlike {
+	if rate.Shape >= fullyHomogeneous {
 		d.Interval = seconds(beat(d.URL, d.Interval).Seconds(), least, most)
 	}
 	d.FetchTime = v.Time.Add(d.Interval)
@@ -136,9 +136,9 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	case after <= 0:
 		return l, seen
 	}
-	w, signs := s.Plan.signs(d), 0
+	w, signs := s.Plan.signalModelOf(d), 0
 	if w != nil {
-		signs = signsSince(d, prev)
+		signs = signalsSince(d, prev)
 	}
 	switch {
 	case !seen || signs > 0:
@@ -163,8 +163,8 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		l.Rate = l.ChangedAgo(ago)
 	case w != nil:
 		l.Rate = w.changed(l.Rate, after, signs)
-	case !s.Plan.judged(d.URL) && early(d, prev, v.Time):
-		l.Rate = l.ChangedAgo(after) // the sign was right, and the visit came at once
+	case !s.Plan.knowsSignals(d.URL) && early(d, prev, v.Time):
+		l.Rate = l.ChangedAgo(after) // the signal was right, and the visit came at once
 	default:
 		l.Rate = l.Changed(after)
 	}
@@ -193,10 +193,10 @@ func (s Learned) keepShare() float64 {
 	return s.Keep
 }
 
-// early reports whether a visit was made before its time because of a sign that
+// early reports whether a visit was made before its time because of a signal that
 // the page had changed.
 func early(d *crawldb.Datum, prev, at time.Time) bool {
-	hint, ok := crawldb.HintOf(d.Meta)
+	hint, ok := crawldb.SitemapEntryOf(d.Meta)
 	return ok && hint.Modified.After(prev) && at.Sub(prev) < d.Interval
 }
 
@@ -217,7 +217,7 @@ func since(d *crawldb.Datum, prev time.Time) time.Time {
 // wait returns the interval of a page.
 func (s Learned) wait(d *crawldb.Datum, r Rate, least, most time.Duration) time.Duration {
 	perDay := r.PerDay()
-	x := s.Plan.signs(d).inverse(s.threshold(d.URL) * perDay / s.weight(d, float64(d.Score)))
+	x := s.Plan.signalModelOf(d).inverse(s.threshold(d.URL) * perDay / s.weight(d, float64(d.Score)))
 	return seconds(x/perDay*day.Seconds(), least, most)
 }
 
@@ -333,7 +333,7 @@ func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 	s.NutchCompat = false
 	least, most := s.bounds(d.URL)
 	d.Meta.Delete(sinceKey)
-	d.Meta.Delete(signsKey)
+	d.Meta.Delete(signalsKey)
 	grown := seconds(1.5*s.interval(d).Seconds(), least, most)
 	if nearly := most - time.Second; grown == most && d.Interval < nearly && nearly >= least {
 		grown = nearly // it may be gone only for the first time: see goneFor
@@ -347,7 +347,7 @@ func (s Learned) Gone(d crawldb.Datum, v Visit) crawldb.Datum {
 func (s Learned) Force(d crawldb.Datum, now time.Time) crawldb.Datum {
 	s.NutchCompat = false
 	d.Meta.Delete(sinceKey)
-	d.Meta.Delete(signsKey)
+	d.Meta.Delete(signalsKey)
 	return s.Default.Force(d, now)
 }
 

@@ -77,9 +77,9 @@ func (l *learned) checkedSoon(after time.Duration, changed bool) {
 	}
 }
 
-// noisy returns the noisy hosts of a sample, those with most pages first, and if the others
+// findNoisy returns the noisy hosts of a sample, those with most pages first, and if the others
 // together are noisy, these last, and the hosts known to be quiet.
-func (p *Plan) noisy(kept []page) (found []Noisy, quiet []string) {
+func (p *Plan) findNoisy(kept []page) (found []Noisy, quiet []string) {
 	by := map[string]*Noisy{}
 	for i := range kept {
 		k := &kept[i]
@@ -121,8 +121,8 @@ func (p *Plan) noisy(kept []page) (found []Noisy, quiet []string) {
 	return append(found, others), quiet
 }
 
-// noise sets Noise. For hosts that allow fewer visits it follows from what they allow.
-func (p *Plan) noise(noisy []Noisy, quiet []string, kept []page, multiple float64, hosts func(string) float64) {
+// setNoise sets Noise. For hosts that allow fewer visits it follows from what they allow.
+func (p *Plan) setNoise(noisy []Noisy, quiet []string, kept []page, multiple float64, hosts func(string) float64) {
 	if len(noisy) == 0 || !(p.Budget > 0) {
 		return
 	}

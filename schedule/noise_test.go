@@ -144,7 +144,7 @@ func TestQuietHosts(t *testing.T) {
 	if p, err = schedule.DecodePlan(text); err != nil {
 		t.Fatal(err)
 	}
-	p.Even = false
+	p.Uniform = false
 	if quiet, ok := p.Noise["quiet.test"]; !ok || quiet != 0 || !(p.Noise[""] > 0) || len(p.Noise) != 2 {
 		t.Fatalf("noise is %v", p.Noise)
 	}
@@ -208,10 +208,10 @@ func TestNoisyPagesGoByImportance(t *testing.T) {
 		if odd.Plan, err = schedule.DecodePlan(text); err != nil || len(odd.Plan.Noise) != 1 {
 			t.Fatalf("budget %g: %v, %v", budget, odd.Plan, err)
 		}
-		for _, odd.Plan.Even = range []bool{true, false} {
+		for _, odd.Plan.Uniform = range []bool{true, false} {
 			d := visits("http://noisy.test/x", 3, 3, 3)
 			if w := odd.Explain(&d); w.Interval < w.Least || w.Interval > w.Most {
-				t.Errorf("budget %g, even %v: %v is not from %v to %v", budget, odd.Plan.Even, w.Interval, w.Least, w.Most)
+				t.Errorf("budget %g, even %v: %v is not from %v to %v", budget, odd.Plan.Uniform, w.Interval, w.Least, w.Most)
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func TestNoisyPagesGoByImportance(t *testing.T) {
 	if s.Plan, err = schedule.DecodePlan(text); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Plan.Even {
+	if !s.Plan.Uniform {
 		t.Error("nothing is known of how often pages change, and they are told apart")
 	}
 	next := func(host string, score float32, gaps ...int) schedule.Worth {
@@ -234,7 +234,7 @@ func TestNoisyPagesGoByImportance(t *testing.T) {
 	if noisy.Pace != quiet.Pace || noisy.Pace > 10./80 || noisy.Noise {
 		t.Errorf("not told apart: %+v, %+v", noisy, quiet)
 	}
-	s.Plan.Even = false
+	s.Plan.Uniform = false
 	often, seldom, more := next("noisy.test", 1, 1, 1, 1, 1, 1, 1), next("noisy.test", 1, 6, 6, 6), next("noisy.test", 3, 6, 6, 6)
 	if often.Interval != seldom.Interval || !often.Noise || often.Pace != 10./80 {
 		t.Errorf("each day %v by %g a day, each six days %v", often.Interval, often.Pace, seldom.Interval)
@@ -309,9 +309,9 @@ func TestGreatest(t *testing.T) {
 		inForce, listed time.Duration
 	}{{0, 90 * day, 90 * day}, {0.5, 45 * day, 45 * day}, {2, 180 * day, 90 * day}, {1e-4, time.Hour, time.Hour}} {
 		s := schedule.Learned{Plan: &schedule.Plan{Stretch: c.stretch}}
-		set, inForce := s.Greatest()
+		set, inForce := s.MaxIntervals()
 		w := s.Explain(&crawldb.Datum{URL: "http://a.test/", Score: 1})
-		if set != 90*day || inForce != c.inForce || w.Most != c.listed || w.Set != set || w.Stretch != cmp.Or(c.stretch, 1) {
+		if set != 90*day || inForce != c.inForce || w.Most != c.listed || w.MaxSet != set || w.Stretch != cmp.Or(c.stretch, 1) {
 			t.Errorf("%v: %v, %v, explained as %v times %v", c.stretch, set, inForce, w.Most, w.Stretch)
 		}
 	}

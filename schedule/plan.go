@@ -43,14 +43,14 @@ type Plan struct {
 	// for the pages of some hosts.
 	Drift     Drift
 	HostDrift map[string]Drift `json:",omitempty"`
-	// Likeness is how similarly pages change.
-	Likeness Likeness
+	// Homogeneity is how similarly pages change.
+	Homogeneity Homogeneity `json:"Likeness"` // the name in stored plans
 	// Gain is the share of importance expected to be fresh in excess of what a constant interval
-	// keeps. Even says that this is too little to tell pages apart: all are visited as if they
+	// keeps. Uniform says that this is too little to tell pages apart: all are visited as if they
 	// changed alike. Apart is for how many days they have been told apart, and Returned says
 	// that this was tried and not worth it.
 	Gain     float64 `json:",omitempty"`
-	Even     bool    `json:",omitempty"`
+	Uniform  bool    `json:"Even,omitempty"` // the name in stored plans
 	Apart    float64 `json:",omitempty"`
 	Returned bool    `json:",omitempty"`
 	// Noise is how many times a day the pages of noisy hosts are taken to change, whatever visits
@@ -58,9 +58,9 @@ type Plan struct {
 	// all others. Zero marks a host that is not noisy where all others are. If pages are not told
 	// apart none is taken to change more often. See [Noisy].
 	Noise map[string]float64 `json:",omitempty"`
-	// HostSignals is what signs of changes are worth, for hosts that have some and for pages
+	// HostSignals is what signals are worth, for hosts that have some and for pages
 	// that had one. They count in plans that [Sample.Plan] or [DecodePlan] has made.
-	HostSignals map[string]Signals `json:",omitempty"`
+	HostSignals map[string]SignalQuality `json:",omitempty"`
 	// Pages is how many pages it covers, of which New were never visited. Backlog
 	// is how many of the others were due when it was made.
 	Pages, New, Backlog float64
@@ -88,7 +88,7 @@ type Plan struct {
 	Planner string          `json:",omitempty"`
 	Extra   json.RawMessage `json:",omitempty"`
 
-	worth map[string]*signalled // by host: see prepare
+	signalModels map[string]*signalModel // by host: see prepare
 }
 
 func (p *Plan) mu(url string) float64 {
@@ -176,7 +176,7 @@ func (p *Plan) check() error {
 	if !p.Drift.valid() {
 		return errors.New("a drift is out of range")
 	}
-	if !p.Likeness.valid() {
+	if !p.Homogeneity.valid() {
 		return errors.New("a likeness is out of range")
 	}
 	if !(math.Abs(p.Gain) < 1e10) {

@@ -82,7 +82,7 @@ func TestOrder(t *testing.T) {
 	// sign says that it is back.
 	long, back := page(1, at, 90*day), page(1, at, 90*day)
 	long.Status, back.Status = crawldb.Gone, crawldb.Gone
-	crawldb.Hint{Modified: at.Add(day), Span: time.Hour}.Set(&back.Meta)
+	crawldb.SitemapEntry{Modified: at.Add(day), Span: time.Hour}.Set(&back.Meta)
 	back.FetchTime = at.Add(10 * day)
 	waits := []*crawldb.Datum{back, page(1, at.Add(200*day), 80*day), long, page(1, at.Add(290*day), 80*day), never(0.01)}
 	for i := range waits[1:] {
@@ -273,7 +273,7 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 		t.Errorf("pages were late, and are no more: %v", p.Scale)
 	}
 	// Half of the pages are late, as after an outage, and stay so: they are given what two mean
-	// intervals have, and no more, if signs of changes do not take what is found.
+	// intervals have, and no more, if signals do not take what is found.
 	for _, signs := range []struct {
 		of   int // one page in so many has some; 0 means none
 		want float64
@@ -292,11 +292,11 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 					d.FetchTime, d.Interval = at.Add(-20*day), 10*day
 				}
 				if signs.of > 0 && i%signs.of == 0 {
-					crawldb.Hint{Modified: at.Add(-40 * day)}.Set(&d.Meta)
+					crawldb.SitemapEntry{Modified: at.Add(-40 * day)}.Set(&d.Meta)
 				}
 				sample.Add(&d)
 			}
-			old = sample.Plan(PlanOptions{Visits: old.Visits + 20, Signals: func(string) (Signals, bool) { return Signals{0.9, 0.9}, true }})
+			old = sample.Plan(PlanOptions{Visits: old.Visits + 20, Signals: func(string) (SignalQuality, bool) { return SignalQuality{0.9, 0.9}, true }})
 		}
 		if math.Abs(old.Scale-signs.want) > 1e-4 {
 			t.Errorf("half of the pages are late, one in %d has signs: %v, not %v", signs.of, old.Scale, signs.want)
@@ -423,7 +423,7 @@ func TestPlanCanBeKept(t *testing.T) {
 		x := l.NewSample(now)
 		for i := range 100 {
 			d := crawldb.Datum{URL: fmt.Sprintf("http://h%d.test/%d", i%3, i), Status: crawldb.Fetched, Score: 1, LastFetch: now.Add(-day), FetchTime: now, Interval: day}
-			crawldb.Hint{Modified: now.Add(-time.Hour)}.Set(&d.Meta)
+			crawldb.SitemapEntry{Modified: now.Add(-time.Hour)}.Set(&d.Meta)
 			x.Add(&d)
 		}
 		o.Outlook = true
@@ -437,8 +437,8 @@ func TestPlanCanBeKept(t *testing.T) {
 		}
 	}
 	for _, f := range odd {
-		for _, g := range []Signals{{f, .5}, {.5, f}} {
-			keep(fmt.Sprintf("signals %v", g), Learned{Budget: 100}, PlanOptions{Signals: func(string) (Signals, bool) { return g, true }})
+		for _, g := range []SignalQuality{{f, .5}, {.5, f}} {
+			keep(fmt.Sprintf("signals %v", g), Learned{Budget: 100}, PlanOptions{Signals: func(string) (SignalQuality, bool) { return g, true }})
 		}
 		keep(fmt.Sprintf("%v allowed", f), Learned{Budget: -1}, PlanOptions{Allowed: f})
 		keep(fmt.Sprintf("a budget of %v", f), Learned{Budget: f}, PlanOptions{})

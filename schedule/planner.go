@@ -47,7 +47,7 @@ type Estimator interface {
 	NewCensus(now time.Time) *Census
 	Explain(d *crawldb.Datum) Worth
 	Fresh(d *crawldb.Datum, now time.Time) (probability float64, elapsed time.Duration)
-	Greatest() (set, inForce time.Duration)
+	MaxIntervals() (set, inForce time.Duration)
 }
 
 var _ Estimator = Learned{}

@@ -94,7 +94,7 @@ func TestNutchContentType(t *testing.T) {
 	}
 }
 
-// shouldFetch corrects only the copy on the fetch list.
+// TestSelected corrects only the copy on the fetch list.
 func TestSelected(t *testing.T) {
 	most := 7776000 * time.Second
 	for _, c := range []struct {

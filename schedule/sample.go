@@ -40,18 +40,18 @@ func (s Learned) newSample(now time.Time) *learnedSample {
 
 // page is a record in the sample.
 type page struct {
-	url     string
-	hash    uint64
-	known   bool // something was learned
-	tells   bool // the last visit found whether it has changed
-	fetched time.Time
-	learned learned
-	s       sampled
-	overdue bool
-	late    bool // more than a day after its latest moment
-	covered bool // there are signs of its changes
-	signs   int  // since the last visit
-	at      standing
+	url        string
+	hash       uint64
+	known      bool // something was learned
+	tells      bool // the last visit found whether it has changed
+	fetched    time.Time
+	learned    learned
+	s          sampled
+	overdue    bool
+	late       bool // more than a day after its latest moment
+	hasSignals bool // there are signals of its changes
+	signals    int  // since the last visit
+	at         standing
 }
 
 // farthest is a heap whose root has the greatest hash.
@@ -98,8 +98,8 @@ func (x *learnedSample) Add(d *crawldb.Datum) {
 	p.overdue = !p.at.never && !gone && !d.FetchTime.After(x.now)
 	p.late = !p.at.never && !s.latest(d, 45).Add(s.Plan.grace()).After(x.now)
 	fixed, ok := fixedInterval(*d)
-	if p.covered = !ok && covered(d); p.covered {
-		p.signs = signsSince(d, since(d, d.LastFetch))
+	if p.hasSignals = !ok && hasSignals(d); p.hasSignals {
+		p.signals = signalsSince(d, since(d, d.LastFetch))
 	}
 	switch {
 	case ok:
@@ -156,9 +156,9 @@ type PlanOptions struct {
 	// Hosts returns how many visits a day a host may have. Nil means any
 	// number.
 	Hosts func(host string) float64
-	// Signals returns what signs of changes are worth for the pages of a host; ok is false
-	// if that is not known. It is called for hosts that have signs. Nil means not known.
-	Signals func(host string) (s Signals, ok bool)
+	// Signals returns what signals are worth for the pages of a host; ok is false
+	// if that is not known. It is called for hosts that have signals. Nil means not known.
+	Signals func(host string) (s SignalQuality, ok bool)
 	// Allowed is the budget of a schedule whose budget is negative.
 	Allowed float64
 	// Budget, if above zero, replaces the budget of the schedule.
@@ -193,13 +193,13 @@ func (x *learnedSample) plan(o PlanOptions) *Plan {
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
 	p.Mean = meanWeight(x.kept)
-	p.drifts(old, x.kept)
-	p.priors(x.kept)
-	p.likeness(old, x.kept)
-	p.signals(o.Signals, x.kept, old)
+	p.setDrifts(old, x.kept)
+	p.setPriors(x.kept)
+	p.setHomogeneity(old, x.kept)
+	p.setHostSignals(o.Signals, x.kept, old)
 	var quiet []string
-	x.noisy, quiet = old.noisy(x.kept)
-	p.noise(x.noisy, quiet, x.kept, multiple, o.Hosts)
+	x.noisy, quiet = old.findNoisy(x.kept)
+	p.setNoise(x.noisy, quiet, x.kept, multiple, o.Hosts)
 	late, signed := x.weigh(p, multiple)
 	if p.Budget == 0 {
 		return p
@@ -226,7 +226,7 @@ func meanWeight(kept []page) float64 {
 
 // weigh sets what the plan is solved for, each page of the sample standing for as many as
 // multiple says, and counts what waits. It returns how many pages are late, and how many have
-// signs of changes.
+// signals.
 func (x *learnedSample) weigh(p *Plan, multiple float64) (late, signed float64) {
 	x.sampled = make([]sampled, len(x.kept))
 	for i := range x.kept {
@@ -244,8 +244,8 @@ func (x *learnedSample) weigh(p *Plan, multiple float64) (late, signed float64) 
 		if n := p.noiseOf(s.Host); n > 0 {
 			s.PerDay = n
 		}
-		if k.covered && s.Most != s.Least {
-			if s.signs = p.worth[s.Host]; s.signs != nil {
+		if k.hasSignals && s.Most != s.Least {
+			if s.signs = p.signalModels[s.Host]; s.signs != nil {
 				signed += multiple
 			}
 		}
@@ -373,14 +373,14 @@ func stretched(sample []sampled, by float64) []sampled {
 	return some
 }
 
-// signals sets HostSignals for the hosts with the most pages in the sample that have signs.
-func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *Plan) {
+// setHostSignals sets HostSignals for the hosts with the most pages in the sample that have signals.
+func (p *Plan) setHostSignals(of func(host string) (SignalQuality, bool), kept []page, old *Plan) {
 	if of == nil {
 		return
 	}
 	pages := map[string]int{}
 	for i := range kept {
-		if kept[i].covered {
+		if kept[i].hasSignals {
 			pages[kept[i].s.Host]++
 		}
 	}
@@ -392,9 +392,9 @@ func (p *Plan) signals(of func(host string) (Signals, bool), kept []page, old *P
 			continue
 		}
 		if p.HostSignals == nil {
-			p.HostSignals = map[string]Signals{}
+			p.HostSignals = map[string]SignalQuality{}
 		}
-		p.HostSignals[n] = Signals{max(0, min(s.Precision, 1)), max(0, min(s.Recall, 1))}
+		p.HostSignals[n] = SignalQuality{max(0, min(s.Precision, 1)), max(0, min(s.Recall, 1))}
 	}
 	p.prepare(old)
 }
@@ -483,8 +483,8 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	}
 	// Late pages take one more visit each, not one in each of their intervals, and that is made up for
 	// in two mean intervals. A lower Scale would leave the budget unused afterwards. At first all pages
-	// are one crowd, and it takes a lower one to spread them. The share of the budget that signs take
-	// is known only on average: for pages that have signs, Scale may fall as far as it must.
+	// are one crowd, and it takes a lower one to spread them. The share of the budget that signals take
+	// is known only on average: for pages that have signals, Scale may fall as far as it must.
 	if !young {
 		least := leastScale - late/(2*p.Pages)
 		p.Scale = max(p.Scale, least-(least-0.5)*signed/p.Pages)
@@ -492,7 +492,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	p.Scale = max(0.5, min(p.Scale, 2))
 }
 
-// leastScale is the least Scale of a plan when no page is late and there are no signs.
+// leastScale is the least Scale of a plan when no page is late and there are no signals.
 const leastScale = 0.95
 
 // enoughVisits is the number of visits that a plan must have counted.
@@ -505,10 +505,10 @@ const (
 	maxPriors   = 2000
 )
 
-// priors estimates what to expect of pages: the Gamma distribution with the mean and the
+// setPriors estimates what to expect of pages: the Gamma distribution with the mean and the
 // variance of the rates in the sample. The variance is that between pages plus that of
 // what is known of each (empirical Bayes by the method of moments).
-func (p *Plan) priors(kept []page) {
+func (p *Plan) setPriors(kept []page) {
 	var all moments
 	hosts, byKind := map[string]*moments{}, map[string]*moments{}
 	add := func(to map[string]*moments, name string, r Rate) {

@@ -7,55 +7,55 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Sign is a sign that a page has changed since its last visit: what a sitemap or a
+// Signal is a signal that a page has changed since its last visit: what a sitemap or a
 // feed says, or a service.
-type Sign struct {
+type Signal struct {
 	// Time is the earliest time for a visit because of it.
 	Time time.Time
-	// Precision is the share of such signs that are true, Recall the share of
+	// Precision is the share of such signals that are true, Recall the share of
 	// changes that have one.
 	Precision, Recall float64
 }
 
-// A SignalledSchedule knows what a sign is worth, as [Learned] does.
-type SignalledSchedule interface {
+// A SignalledSchedule knows what a signal is worth, as [Learned] does.
+type SignalSchedule interface {
 	FetchSchedule
-	// Signalled returns the record as changed by a sign, which may move FetchTime.
-	Signalled(d crawldb.Datum, g Sign) crawldb.Datum
+	// Signalled returns the record as changed by a signal, which may move FetchTime.
+	Signalled(d crawldb.Datum, g Signal) crawldb.Datum
 }
 
-// Signalled returns the record as changed by a sign, and whether the schedule is a
+// Signalled returns the record as changed by a signal, and whether the schedule is a
 // [SignalledSchedule].
-func Signalled(s FetchSchedule, d crawldb.Datum, g Sign) (crawldb.Datum, bool) {
-	l, ok := s.(SignalledSchedule)
+func Signalled(s FetchSchedule, d crawldb.Datum, g Signal) (crawldb.Datum, bool) {
+	l, ok := s.(SignalSchedule)
 	if !ok {
 		return d, false
 	}
 	return l.Signalled(d, g), true
 }
 
-// Signalled counts a sign, and moves the next fetch to an earlier time if that makes an
+// Signalled counts a signal, and moves the next fetch to an earlier time if that makes an
 // earlier visit worthwhile. A sign counts as the passing of time: as much as it would
-// take, at the rate of changes without a sign, until the page is as likely to have changed
-// as the sign says:
+// take, at the rate of changes without a signal, until the page is as likely to have changed
+// as the signal says:
 //
 //	β = -ln(1-precision) / ((1-recall)·rate)
 //
-// (Busa-Fekete et al., 2025, arXiv:2502.02430.) So several signs add up, and false
-// ones count for little. If the plan knows what the signs of the host are worth (see
-// Plan.HostSignals), that takes precedence over what the sign says of itself, and the visit is
-// due when the time and the signs since the last one make it worth the threshold: a page that
-// is not worth any visit is left alone, whatever the signs say.
-func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
+// (Busa-Fekete et al., 2025, arXiv:2502.02430.) So several signals add up, and false
+// ones count for little. If the plan knows what the signals of the host are worth (see
+// Plan.HostSignals), that takes precedence over what the signal says of itself, and the visit is
+// due when the time and the signals since the last one make it worth the threshold: a page that
+// is not worth any visit is left alone, whatever the signals say.
+func (s Learned) Signalled(d crawldb.Datum, g Signal) crawldb.Datum {
 	if _, ok := fixedInterval(d); ok || d.LastFetch.IsZero() || !(g.Precision > 0) {
 		return d
 	}
-	n := SignsOf(&d) + 1
-	setSigns(&d, n)
+	n := SignalsOf(&d) + 1
+	setSignals(&d, n)
 	l, _ := s.rate(&d)
 	least, most := s.bounds(d.URL)
 	var at time.Time
-	if known, w := s.Plan.signalsOf(d.URL); known {
+	if known, w := s.Plan.hostSignalModel(d.URL); known {
 		if w == nil {
 			return d
 		}
@@ -84,19 +84,19 @@ func (s Learned) Signalled(d crawldb.Datum, g Sign) crawldb.Datum {
 	return d
 }
 
-// signalsOf returns whether a host is known to have signs, and what they are worth; nil
+// hostSignalModel returns whether a host is known to have signals, and what they are worth; nil
 // if that is nothing.
-func (p *Plan) signalsOf(url string) (known bool, w *signalled) {
+func (p *Plan) hostSignalModel(url string) (known bool, w *signalModel) {
 	if p == nil || len(p.HostSignals) == 0 {
 		return false, nil
 	}
 	host := crawldb.Host(url)
 	_, known = p.HostSignals[host]
-	return known, p.worth[host]
+	return known, p.signalModels[host]
 }
 
-// judged reports whether it is known what the signs of a host are worth.
-func (p *Plan) judged(url string) bool {
-	known, _ := p.signalsOf(url)
+// knowsSignals reports whether it is known what the signals of a host are worth.
+func (p *Plan) knowsSignals(url string) bool {
+	known, _ := p.hostSignalModel(url)
 	return known
 }

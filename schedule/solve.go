@@ -20,7 +20,7 @@ type sampled struct {
 	// Multiple is how many pages of the crawl it stands for.
 	Multiple float64
 
-	signs *signalled // nil if there are none
+	signs *signalModel // nil if there are none
 }
 
 // visits returns how many times a day such pages are fetched at a threshold.
@@ -41,7 +41,7 @@ func (p *sampled) interval(mu float64) float64 {
 	return max(days(p.Least), interval)
 }
 
-// signalled is interval for pages with signs. If the greatest interval cuts longer ones short,
+// signalled is interval for pages with signals. If the greatest interval cuts longer ones short,
 // the times until the next visit are taken to be distributed like those until the first sign.
 func (p *sampled) signalled(mu float64) float64 {
 	x := p.signs.inverse(mu * p.PerDay / p.Weight)
@@ -65,7 +65,7 @@ func (p *sampled) freshness(mu float64, r Rate, interval float64) float64 {
 	if p.signs == nil {
 		return r.freshness(interval)
 	}
-	// With signs, visits come when there is something to fetch. If something else makes
+	// With signals, visits come when there is something to fetch. If something else makes
 	// intervals longer, freshness is lost in the ratio of the intervals.
 	x := p.signs.inverse(mu * p.PerDay / p.Weight)
 	if most := ofMost * days(p.Most) * p.PerDay; math.IsInf(x, 1) || p.Most > 0 && x > most {

@@ -81,7 +81,7 @@ type Parse struct {
 	// Error says why the content could not be parsed; empty if it was.
 	Error string
 	// Sitemap says that the content was read as a sitemap, not as a page. What it
-	// says of other URLs is in the Meta of its Links: see crawldb.Hint and
+	// says of other URLs is in the Meta of its Links: see crawldb.SitemapEntry and
 	// crawldb.Sitemap.
 	Sitemap bool
 	// Links are the accepted targets, or the target of a redirect, with what

@@ -118,7 +118,7 @@ func (f *folding) take(ctx context.Context) (err error) {
 	if len(in.Links) > 0 {
 		f.report.Targets++
 	}
-	if in.Hint != nil {
+	if in.SitemapEntry != nil {
 		if in.Trusted, err = f.trust.believes(ctx, in.URL); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (g *gatherer) all(ctx context.Context, whole bool) (shared float64, err err
 	if err != nil || !parsed {
 		return 0, err
 	}
-	var gifts pot
+	var gifts undistributedScore
 	for p, err := range segment.Records[segment.Parse](ctx, g.segments, g.name) {
 		if err != nil {
 			return 0, err

@@ -15,11 +15,11 @@ import (
 // claim counts once, and a visit that finds it false is a visit like another.
 func TestClaimsMoveALearnedVisit(t *testing.T) {
 	o := update.Options{Now: func() time.Time { return noon }, Schedule: schedule.Learned{}}
-	at := func(l hostdb.Lastmod, h *crawldb.Hint) *crawldb.Datum {
+	at := func(l hostdb.Lastmod, h *crawldb.SitemapEntry) *crawldb.Datum {
 		old := known(crawldb.Fetched, 0, "A")
 		old.LeasedBy, old.LeasedUntil = "", time.Time{}
 		old.LastFetch, old.Interval, old.FetchTime = noon.Add(-day), 40*day, noon.Add(39*day)
-		return update.Next(&old, update.Input{URL: page, Segment: seg, Hint: h, Trusted: l.Trusted(), Lastmod: l}, o)
+		return update.Next(&old, update.Input{URL: page, Segment: seg, SitemapEntry: h, Trusted: l.Trusted(), Lastmod: l}, o)
 	}
 	news := claim(noon.Add(-time.Hour), time.Second)
 	good := at(hostdb.Lastmod{Hits: 60, Truth: 3, Tests: 1}, news)
@@ -33,11 +33,11 @@ func TestClaimsMoveALearnedVisit(t *testing.T) {
 	if !(good.Priority > bad.Priority) {
 		t.Errorf("priorities %v and %v", good.Priority, bad.Priority)
 	}
-	in := update.Input{URL: page, Segment: seg, Hint: news, Lastmod: hostdb.Lastmod{Hits: 3, False: 80, Misses: 5, Truth: 1, Tests: 12}}
+	in := update.Input{URL: page, Segment: seg, SitemapEntry: news, Lastmod: hostdb.Lastmod{Hits: 3, False: 80, Misses: 5, Truth: 1, Tests: 12}}
 	if again := update.Next(bad, in, o); again != bad {
 		t.Errorf("the same claim once more: %+v", again)
 	}
-	in.Hint = claim(noon.Add(-time.Minute), time.Second)
+	in.SitemapEntry = claim(noon.Add(-time.Minute), time.Second)
 	if again := update.Next(bad, in, o); !again.FetchTime.Before(bad.FetchTime) {
 		t.Errorf("another claim: due at %v", again.FetchTime)
 	}

@@ -30,13 +30,13 @@ type Input struct {
 	// Links are what other pages give to this one, best first.
 	Links []scoring.Link
 	// Sitemap marks the URL as that of a sitemap, merged from all links in the
-	// segment; nil if none does. Hint is what sitemaps say of the page; nil if
+	// segment; nil if none does. SitemapEntry is what sitemaps say of the page; nil if
 	// nothing. Trusted says that the claims of its host are believed, Lastmod how
 	// often they were true.
-	Sitemap *crawldb.Sitemap
-	Hint    *crawldb.Hint
-	Trusted bool
-	Lastmod hostdb.Lastmod
+	Sitemap      *crawldb.Sitemap
+	SitemapEntry *crawldb.SitemapEntry
+	Trusted      bool
+	Lastmod      hostdb.Lastmod
 	// Shared is this page's part of what the segment gave away and no link
 	// received: see scoring.Flow.
 	Shared float64
@@ -105,7 +105,7 @@ func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.
 		flow.Time = visit.Time
 	}
 	if o.NutchCompat {
-		return nutchHinted(old, nutchNext(old, in, flow, o), in, o)
+		return applySitemapEntryCompat(old, nutchNext(old, in, flow, o), in, o)
 	}
 
 	switch {
@@ -115,13 +115,13 @@ func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.
 			d.LeasedUntil, d.LeasedBy = time.Time{}, ""
 		}
 		if visit == nil && len(in.Links) == 0 && flow.Gave == 0 && flow.Shared == 0 {
-			if hinted := hinted(d, in, o); !hinted && old.LeasedBy != in.Segment {
+			if hinted := applySitemapEntry(d, in, o); !hinted && old.LeasedBy != in.Segment {
 				return old
 			}
 			d.Priority = o.priority(d)
 			return d
 		}
-	case visit == nil && len(in.Links) == 0 && in.Sitemap == nil && in.Hint == nil, o.NoAdditions:
+	case visit == nil && len(in.Links) == 0 && in.Sitemap == nil && in.SitemapEntry == nil, o.NoAdditions:
 		return nil
 	default:
 		*d = crawldb.Datum{URL: in.URL, Status: crawldb.Unfetched}
@@ -133,9 +133,9 @@ func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.
 		o.Scoring.Discovered(d)
 	}
 	if visit != nil {
-		*d = visited(*d, visit, in.Parse, o)
+		*d = applyVisit(*d, visit, in.Parse, o)
 	}
-	hinted(d, in, o)
+	applySitemapEntry(d, in, o)
 	o.Scoring.Updated(old, d, flow)
 	d.Priority = o.priority(d)
 	return d
@@ -144,8 +144,8 @@ func next(old *crawldb.Datum, in *Input, o *Options, d *crawldb.Datum) *crawldb.
 // maxPutOff limits how long a page waits for its host.
 const maxPutOff = 30 * 24 * time.Hour
 
-// visited applies a visit to a record.
-func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) crawldb.Datum {
+// applyVisit applies a visit to a record.
+func applyVisit(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) crawldb.Datum {
 	code := v.Outcome.Code
 	if code.Deferred() { // nobody asked the host for the page
 		retries := d.Retries
@@ -185,7 +185,7 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 		return o.Schedule.Gone(d, sv)
 
 	case code == protocol.Success:
-		return brought(d, v, p, sv, o)
+		return applyContent(d, v, p, sv, o)
 
 	case code == protocol.NotModified:
 		d.Status = crawldb.NotModified
@@ -228,8 +228,8 @@ func visited(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) cr
 	return d
 }
 
-// brought applies a visit that brought content which could be parsed, or was not to be.
-func brought(d crawldb.Datum, v *segment.Visit, p *segment.Parse, sv schedule.Visit, o *Options) crawldb.Datum {
+// applyContent applies a visit that brought content which could be parsed, or was not to be.
+func applyContent(d crawldb.Datum, v *segment.Visit, p *segment.Parse, sv schedule.Visit, o *Options) crawldb.Datum {
 	sum := v.Signature
 	if p != nil {
 		sum = p.Signature

@@ -182,7 +182,7 @@ func sums(changes int) *segment.Parse {
 	return &segment.Parse{URL: page, Signature: sum[:]}
 }
 
-// testCrawlDbReducerNotModified, both variants: content that changes at every
+// TestNutchCompatNotModifiedForTwoYears, both variants: content that changes at every
 // fetch of the first year, and never again.
 func TestNutchCompatNotModifiedForTwoYears(t *testing.T) {
 	for _, c := range []struct {
@@ -283,7 +283,7 @@ func TestNutchCompatParseFailedForTwoYears(t *testing.T) {
 	}
 }
 
-// testSignatureReset: a page that is away every second time is never "not
+// TestNutchCompatAwayAndBack: a page that is away every second time is never "not
 // modified" right after, which Nutch tests with content that has changed.
 func TestNutchCompatAwayAndBack(t *testing.T) {
 	away := []protocol.Code{protocol.MovedTemp, protocol.MovedPerm, protocol.Gone}
@@ -349,7 +349,7 @@ func TestNutchCompatSyncDelta(t *testing.T) {
 	}
 }
 
-// testCrawlDbReducerPageRetrySchedule, and what comes after it.
+// TestNutchCompatRetrySequence, and what comes after it.
 func TestNutchCompatRetrySequence(t *testing.T) {
 	var got []string
 	old := schedule.Default{NutchCompat: true}.Init(crawldb.Datum{URL: page, Status: crawldb.Unfetched}, noon)

@@ -200,7 +200,7 @@ func (st *step) next(i int, old, d *crawldb.Datum) *crawldb.Datum {
 	if in.Visit != nil && d != nil {
 		sl.owed = 0
 	}
-	if old != nil || d == nil || in.Visit != nil || in.Sitemap != nil || in.Hint != nil {
+	if old != nil || d == nil || in.Visit != nil || in.Sitemap != nil || in.SitemapEntry != nil {
 		return d
 	}
 	if st.full(site, sl.added, in.URL) {

@@ -162,14 +162,14 @@ func TestSignsAreExplained(t *testing.T) {
 		d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.example/%d", i), Status: crawldb.Fetched, Score: 1, Signature: []byte{1}}, at)
 		d = s.Fetched(d, schedule.Visit{Time: at, PrevFetch: at.AddDate(0, 0, -10), Change: schedule.Change(1 + i%2)})
 		d.LastFetch = at
-		(&crawldb.Hint{Modified: at.AddDate(0, 0, -20)}).Set(&d.Meta) // a sign, but none since the visit
+		(&crawldb.SitemapEntry{Modified: at.AddDate(0, 0, -20)}).Set(&d.Meta) // a sign, but none since the visit
 		records = append(records, d)
 	}
-	for signs, want := range map[schedule.Signals][]string{
+	for signs, want := range map[schedule.SignalQuality][]string{
 		{}:                            nil,
 		{Precision: 0.9, Recall: 0.8}: {"signs        0.9 of them are true, and they tell of 0.8 of the changes", `"signals":{"counts_as":`, `"precision":0.9,"recall":0.8,"since_last_visit":0}`},
 	} {
-		dir := crawlOf(t, records, 1, schedule.PlanOptions{Signals: func(string) (schedule.Signals, bool) { return signs, signs != schedule.Signals{} }})
+		dir := crawlOf(t, records, 1, schedule.PlanOptions{Signals: func(string) (schedule.SignalQuality, bool) { return signs, signs != schedule.SignalQuality{} }})
 		var out string
 		for _, form := range []string{"-json", "-json=false"} {
 			out += ok(t, "explain", "-d", dir, "-now", frozen, "-schedule", "learned", "-budget", "1", form, "http://a.example/0")

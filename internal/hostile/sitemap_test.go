@@ -154,7 +154,7 @@ func r6() row {
 			if ours && strings.Contains(d.URL, "/p/") {
 				got[name]++
 			}
-			if h, ok := crawldb.HintOf(d.Meta); ok && (!h.Modified.IsZero() || h.HasPriority) {
+			if h, ok := crawldb.SitemapEntryOf(d.Meta); ok && (!h.Modified.IsZero() || h.HasPriority) {
 				t.Errorf("%s: %+v", d.URL, h)
 			}
 		}

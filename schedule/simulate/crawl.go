@@ -45,7 +45,7 @@ type PlanInput struct {
 	PerDay  float64         // the budget
 	// Signals returns what signs of changes have proved to be worth for a host; ok is false
 	// if that is unknown.
-	Signals func(host string) (s schedule.Signals, ok bool)
+	Signals func(host string) (s schedule.SignalQuality, ok bool)
 }
 
 // Order is an order of the pages that are due.
@@ -353,7 +353,7 @@ func (c *crawl) allocate(cycle int) {
 		// A visit comes at the end of a cycle, on average half a cycle late.
 		c.intervals[i] = max(inDays(every[k])-c.o.Cycle/2, c.o.Cycle/2)
 		s, d := &c.pages[i], &c.records[i]
-		if !s.begun || !s.was || s.queued || schedule.SignsOf(d) > 0 {
+		if !s.begun || !s.was || s.queued || schedule.SignalsOf(d) > 0 {
 			continue
 		}
 		d.Interval = c.intervals[i]
@@ -463,7 +463,7 @@ func (c *crawl) begin(s *subject, d *crawldb.Datum, cycle int) {
 	}
 	*d = c.s.Init(*d, c.at)
 	if s.signs != nil && !c.p.NutchCompat { // as from a sitemap
-		crawldb.Hint{Modified: c.at, Span: time.Second}.Set(&d.Meta)
+		crawldb.SitemapEntry{Modified: c.at, Span: time.Second}.Set(&d.Meta)
 	}
 	d.Priority = schedule.Priority(c.s, d, d.Score)
 	if c.o.Cold || cycle > 0 || !s.there(c.at) {

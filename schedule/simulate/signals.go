@@ -179,7 +179,7 @@ type signaller struct {
 // known is what a crawl has learned of the signs of a host.
 type known struct {
 	lastmod hostdb.Lastmod
-	claims  []hostdb.Claim
+	claims  []hostdb.SignalCheck
 }
 
 // signed prepares the signs of a page.
@@ -288,7 +288,7 @@ func (c *crawl) checked(s *subject, listed *crawldb.Datum, changed bool) {
 		return
 	}
 	k := c.signs.of(s)
-	claim, ok := update.Claimed(listed, c.at, changed, k.lastmod)
+	claim, ok := update.CheckSignals(listed, c.at, changed, k.lastmod)
 	if !ok {
 		return
 	}
@@ -312,15 +312,15 @@ func (c *crawl) counted(cycle int) {
 }
 
 // signalsOf returns what is known of the signs of a host.
-func (c *crawl) signalsOf(host string) (schedule.Signals, bool) {
+func (c *crawl) signalsOf(host string) (schedule.SignalQuality, bool) {
 	if c.signs == nil {
-		return schedule.Signals{}, false
+		return schedule.SignalQuality{}, false
 	}
 	k := c.signs.hosts[host]
 	if k == nil || !k.lastmod.Known() {
-		return schedule.Signals{}, false
+		return schedule.SignalQuality{}, false
 	}
-	return schedule.Signals{Precision: k.lastmod.Precision(), Recall: k.lastmod.Recall()}, true
+	return schedule.SignalQuality{Precision: k.lastmod.Precision(), Recall: k.lastmod.Recall()}, true
 }
 
 // worth computes what visits to pages with signs are worth, by their signals.

@@ -160,7 +160,7 @@ func isClaim(l *segment.Link) bool {
 	if l.Score != 0 || l.Meta == (crawldb.Meta{}) {
 		return false
 	}
-	_, hint := crawldb.HintOf(l.Meta)
+	_, hint := crawldb.SitemapEntryOf(l.Meta)
 	_, sitemap := crawldb.SitemapOf(l.Meta)
 	return hint || sitemap
 }

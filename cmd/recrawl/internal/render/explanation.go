@@ -20,8 +20,8 @@ func ExplanationJSON(e *recrawl.Explanation) map[string]any {
 	if e.Rejected != nil {
 		out["rejected"] = e.Rejected.Error()
 	}
-	if !e.Spent.IsZero() {
-		out["budget_spent_until"] = e.Spent
+	if !e.BudgetSpentUntil.IsZero() {
+		out["budget_spent_until"] = e.BudgetSpentUntil
 	}
 	if e.Record != nil {
 		out["record"] = NewRecordJSON(e.Record)
@@ -32,8 +32,8 @@ func ExplanationJSON(e *recrawl.Explanation) map[string]any {
 	if m := e.Sitemap; m != nil {
 		out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": NonNil(m.Origins)}
 	}
-	if h := e.Hint; h != nil {
-		out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.Claim}
+	if h := e.SitemapEntry; h != nil {
+		out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.SignalVerdict}
 	}
 	if e.Worth != nil {
 		out["schedule"] = worthJSON(e)
@@ -76,8 +76,8 @@ func Explanation(w io.Writer, e *recrawl.Explanation) error {
 	if m := e.Sitemap; m != nil {
 		fmt.Fprintf(w, "sitemap      at depth %d; listed by %s\n", m.Depth, cmp.Or(strings.Join(m.Origins, ", "), "nobody"))
 	}
-	if h := e.Hint; h != nil {
-		fmt.Fprintf(w, "sitemaps say modified %s within %v: %s\n", Time(h.Modified), h.Span, e.Claim)
+	if h := e.SitemapEntry; h != nil {
+		fmt.Fprintf(w, "sitemaps say modified %s within %v: %s\n", Time(h.Modified), h.Span, e.SignalVerdict)
 	}
 	if e.Worth != nil {
 		printWorth(w, e)
@@ -94,7 +94,7 @@ func Explanation(w io.Writer, e *recrawl.Explanation) error {
 func printWorth(w io.Writer, e *recrawl.Explanation) {
 	x := e.Worth
 	how := "expected of pages like it"
-	if x.Alike {
+	if x.Homogeneous {
 		how = "as all pages do, which proved to be alike"
 	} else if x.Learned {
 		how = fmt.Sprintf("learned, %.3g of %.3g days", x.Rate.Shape, x.Rate.Days)
@@ -108,16 +108,16 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 	if x.Noise {
 		fmt.Fprintf(w, "visited      by importance alone, as if the page changed %.3g times a day: what visits find is noise\n", x.Pace)
 	}
-	if x.Even && !x.Alike {
+	if x.Uniform && !x.Homogeneous {
 		fmt.Fprintf(w, "visited      as often as all pages, as if it changed %.3g times a day: telling them apart is worth %+.1f %%\n", x.Pace, 100*x.Gain)
 	}
 	of := ""
-	if x.OfHost {
-		of = fmt.Sprintf(" (elsewhere %.3g: the host allows fewer visits than its pages are worth)", x.Elsewhere)
+	if x.ThresholdOfHost {
+		of = fmt.Sprintf(" (elsewhere %.3g: the host allows fewer visits than its pages are worth)", x.CommonThreshold)
 	}
 	fmt.Fprintf(w, "worth        weight %.3g; a visit must be worth %.3g%s of the %.3g / %.3g = %.3g there is to lose, a share of %.3g\n", x.Weight, x.Threshold, of, x.Weight, x.Pace, x.Weight/x.Pace, x.Share)
-	if g := x.Signals; g != (schedule.Signals{}) {
-		fmt.Fprintf(w, "signs        %.3g of them are true, and they tell of %.3g of the changes: without one a visit can wait longer; each counts as %.3g changes, %d since the last visit\n", g.Precision, g.Recall, x.Sign, x.Signs)
+	if g := x.SignalQuality; g != (schedule.SignalQuality{}) {
+		fmt.Fprintf(w, "signs        %.3g of them are true, and they tell of %.3g of the changes: without one a visit can wait longer; each counts as %.3g changes, %d since the last visit\n", g.Precision, g.Recall, x.ChangesPerSignal, x.Signals)
 	}
 	wait := "never: no visit is worth so much"
 	if !math.IsInf(x.Ratio, 1) {
@@ -126,7 +126,7 @@ func printWorth(w io.Writer, e *recrawl.Explanation) {
 	fmt.Fprintf(w, "interval     %s; from %s to %s: %s\n", wait, Days(x.Least.Hours()/24), Days(x.Most.Hours()/24), Days(x.Interval.Hours()/24))
 	switch most := x.Most.Hours() / 24; {
 	case x.Stretch < 1:
-		fmt.Fprintf(w, "greatest     %s\n", stretched(x.Set, x.Most))
+		fmt.Fprintf(w, "greatest     %s\n", stretched(x.MaxSet, x.Most))
 	case x.Stretch > 1 && x.Interval == x.Most:
 		fmt.Fprintf(w, "greatest     the budget is too small for %s: the next visit comes within %s\n", Days(most), Days(most*x.Stretch))
 	}
@@ -155,14 +155,14 @@ func printNext(w io.Writer, e *recrawl.Explanation) {
 
 func worthJSON(e *recrawl.Explanation) map[string]any {
 	x := e.Worth
-	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Alike, "even": x.Even, "noise": x.Noise, "pace": x.Pace, "gain": x.Gain,
-		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.OfHost, "threshold_elsewhere": x.Elsewhere, "share": x.Share, "fixed": x.Fixed,
-		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.Set / time.Second, "stretch": x.Stretch}
+	j := map[string]any{"changes_per_day": x.Rate.PerDay(), "deviation": x.Rate.Deviation(), "shape": x.Rate.Shape, "days": x.Rate.Days, "learned": x.Learned, "alike": x.Homogeneous, "even": x.Uniform, "noise": x.Noise, "pace": x.Pace, "gain": x.Gain,
+		"weight": x.Weight, "threshold": x.Threshold, "threshold_of_host": x.ThresholdOfHost, "threshold_elsewhere": x.CommonThreshold, "share": x.Share, "fixed": x.Fixed,
+		"interval_seconds": x.Interval / time.Second, "least_seconds": x.Least / time.Second, "most_seconds": x.Most / time.Second, "most_set_seconds": x.MaxSet / time.Second, "stretch": x.Stretch}
 	if n := e.Noisy; n != nil {
 		j["noisy"] = noisyJSON(*n)
 	}
-	if g := x.Signals; g != (schedule.Signals{}) {
-		j["signals"] = map[string]any{"precision": g.Precision, "recall": g.Recall, "counts_as": x.Sign, "since_last_visit": x.Signs}
+	if g := x.SignalQuality; g != (schedule.SignalQuality{}) {
+		j["signals"] = map[string]any{"precision": g.Precision, "recall": g.Recall, "counts_as": x.ChangesPerSignal, "since_last_visit": x.Signals}
 	}
 	if e.Elapsed > 0 {
 		j["fresh"], j["elapsed_seconds"] = e.Fresh, e.Elapsed.Seconds()

@@ -35,8 +35,8 @@ func Freshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 	if f.Budget > 0 {
 		fmt.Fprintf(w, "budget:\t%s\n", budgetUsed(f))
 	}
-	if f.InForce != f.Greatest {
-		fmt.Fprintf(w, "longest wait:\t%s\n", stretched(f.Greatest, f.InForce))
+	if f.MaxIntervalInForce != f.MaxIntervalSet {
+		fmt.Fprintf(w, "longest wait:\t%s\n", stretched(f.MaxIntervalSet, f.MaxIntervalInForce))
 	}
 	for _, n := range f.Noisy {
 		fmt.Fprintf(w, "noise:\t%s\n", noise(n))
@@ -110,12 +110,12 @@ func backlog(f *recrawl.Freshness) string {
 
 func budgetUsed(f *recrawl.Freshness) string {
 	s := digits3(f.Budget) + " visits a day"
-	if !f.Bound {
+	if !f.BudgetGiven {
 		s = "no bound; planned for " + s
 	}
 	if !f.UsedSince.IsZero() {
 		s += fmt.Sprintf("; %s made in the last day, since %s", digits3(f.Used), Time(f.UsedSince))
-		if f.Bound {
+		if f.BudgetGiven {
 			s += fmt.Sprintf(", %.0f %%", 100*f.Used/f.Budget)
 		}
 	}
@@ -247,8 +247,8 @@ func NewFreshnessJSON(f *recrawl.Freshness, wants []float64) *FreshnessJSON {
 	if f.Budget > 0 {
 		j.BudgetPerDay = &f.Budget
 	}
-	if f.Greatest > 0 {
-		set, inForce := f.Greatest.Seconds(), f.InForce.Seconds()
+	if f.MaxIntervalSet > 0 {
+		set, inForce := f.MaxIntervalSet.Seconds(), f.MaxIntervalInForce.Seconds()
 		j.Greatest, j.InForce = &set, &inForce
 	}
 	if !f.UsedSince.IsZero() {

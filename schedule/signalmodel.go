@@ -9,16 +9,16 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Signals is what signs of changes are worth for the pages of a host. Precision is the
-// share of signs that are true, beyond those that come when a page happens to have
-// changed anyway, Recall the share of changes that have a sign. The zero value is that of
-// a host without signs, or whose signs say nothing.
-type Signals struct{ Precision, Recall float64 }
+// SignalQuality is what signals are worth for the pages of a host. Precision is the
+// share of signals that are true, beyond those that come when a page happens to have
+// changed anyway, Recall the share of changes that have a signal. The zero value is that of
+// a host without signals, or whose signals say nothing.
+type SignalQuality struct{ Precision, Recall float64 }
 
-// Of the changes of a page, those with a sign come at the rate q·λ, where q is the recall,
-// among signs that come at g = q·λ/p, p being the precision; those without come at
-// α = (1-q)·λ. After a time t in which there were n signs the copy is fresh with the
-// probability exp(-α·t)·(1-p)^n, as it would be without a sign after the effective time
+// Of the changes of a page, those with a signal come at the rate q·λ, where q is the recall,
+// among signals that come at g = q·λ/p, p being the precision; those without come at
+// α = (1-q)·λ. After a time t in which there were n signals the copy is fresh with the
+// probability exp(-α·t)·(1-p)^n, as it would be without a signal after the effective time
 //
 //	τ = t + n·β,  β = -ln(1-p)/α
 //
@@ -29,24 +29,24 @@ type Signals struct{ Precision, Recall float64 }
 //
 // (Busa-Fekete et al., Crawling with noisy change signals, 2025, arXiv:2502.02430; Azar et
 // al., PNAS 2018, and Kolobov et al., NeurIPS 2019, for signals without noise). Without
-// signs that is the same as in gain. In units of 1/λ it depends on p and q alone:
+// signals that is the same as in gain. In units of 1/λ it depends on p and q alone:
 //
 //	ψ'(x) = 1 - g·(ψ(x) - ψ(x-β)),  λV/weight = G,  G'(x) = α·ψ(x)·exp(-α·x)
 //
 // which is integrated once for each p and q: see worthOf.
 
 const (
-	// Signs that are rarely true, or rare, are ignored: they are worth less than a wrong
+	// Signals that are rarely true, or rare, are ignored: they are worth less than a wrong
 	// estimate of their worth costs.
 	leastPrecision, leastRecall = 0.1, 0.05
 	mostSignal                  = 0.98
 )
 
-// rounded returns the signals that represent a class, which are zero if signs are not worth
+// rounded returns the signals that represent a class, which are zero if signals are not worth
 // using.
-func (g Signals) rounded() Signals {
+func (g SignalQuality) rounded() SignalQuality {
 	if !(g.Precision >= leastPrecision && g.Recall >= leastRecall) {
-		return Signals{}
+		return SignalQuality{}
 	}
 	round := func(x float64) float64 {
 		if x > 0.91 {
@@ -54,7 +54,7 @@ func (g Signals) rounded() Signals {
 		}
 		return math.Round(20*x) / 20
 	}
-	return Signals{round(g.Precision), round(g.Recall)}
+	return SignalQuality{round(g.Precision), round(g.Recall)}
 }
 
 // worthPoints is the number of points in the tables of a class, equidistant in the logarithm
@@ -64,18 +64,18 @@ const (
 	worthFrom   = 3e-2
 )
 
-// signalled is what visits to pages with signs are worth, in units of 1/λ. A nil one is
+// signalModel is what visits to pages with signals are worth, in units of 1/λ. A nil one is
 // for pages without: then worth is gain.
-type signalled struct {
-	Signals
+type signalModel struct {
+	SignalQuality
 	alpha, beta float64
 	step        float64 // of the logarithm of x
 	g, psi      [worthPoints]float64
 }
 
-func worthOf(s Signals) *signalled {
+func worthOf(s SignalQuality) *signalModel {
 	p, q := s.Precision, s.Recall
-	w := &signalled{Signals: s, alpha: 1 - q}
+	w := &signalModel{SignalQuality: s, alpha: 1 - q}
 	w.beta = -math.Log1p(-p) / w.alpha
 	gamma := q / p
 	most := 9.5 / w.alpha // nothing is left to lose there
@@ -122,17 +122,17 @@ func worthOf(s Signals) *signalled {
 	return w
 }
 
-func (w *signalled) x(k int) float64 { return worthFrom * math.Exp(w.step*float64(k)) }
+func (w *signalModel) x(k int) float64 { return worthFrom * math.Exp(w.step*float64(k)) }
 
 // place returns between which points x is: the first and how far from it.
-func (w *signalled) place(x float64) (k int, part float64) {
+func (w *signalModel) place(x float64) (k int, part float64) {
 	at := min(math.Log(x/worthFrom)/w.step, worthPoints-1) // x may be infinite
 	k = max(0, min(int(at), worthPoints-2))
 	return k, at - float64(k)
 }
 
 // worth is G.
-func (w *signalled) worth(x float64) float64 {
+func (w *signalModel) worth(x float64) float64 {
 	switch {
 	case w == nil:
 		return gain(x)
@@ -146,7 +146,7 @@ func (w *signalled) worth(x float64) float64 {
 }
 
 // inverse is where G is y; infinity from 1 on.
-func (w *signalled) inverse(y float64) float64 {
+func (w *signalModel) inverse(y float64) float64 {
 	switch {
 	case w == nil:
 		return gainInverse(y)
@@ -164,7 +164,7 @@ func (w *signalled) inverse(y float64) float64 {
 }
 
 // between is ψ: the time between two visits.
-func (w *signalled) between(x float64) float64 {
+func (w *signalModel) between(x float64) float64 {
 	if x < worthFrom {
 		return x
 	}
@@ -173,7 +173,7 @@ func (w *signalled) between(x float64) float64 {
 }
 
 // freshness is W/ψ.
-func (w *signalled) freshness(x float64) float64 {
+func (w *signalModel) freshness(x float64) float64 {
 	if !(x > 0) {
 		return 1
 	}
@@ -183,13 +183,13 @@ func (w *signalled) freshness(x float64) float64 {
 	return min(w.worth(x)/w.between(x)+math.Exp(-w.alpha*x), 1)
 }
 
-// signsKey is the Meta entry with the number of signs since the last visit.
-const signsKey = "schedule.signs"
+// signalsKey is the Meta entry with the number of signals since the last visit.
+const signalsKey = "schedule.signs"
 
-// SignsOf returns the number of signs since the last visit that the page has changed, as far
+// SignalsOf returns the number of signals since the last visit that the page has changed, as far
 // as the schedule was told: see [Signalled].
-func SignsOf(d *crawldb.Datum) int {
-	text, ok := d.Meta.Get(signsKey)
+func SignalsOf(d *crawldb.Datum) int {
+	text, ok := d.Meta.Get(signalsKey)
 	if !ok {
 		return 0
 	}
@@ -200,64 +200,64 @@ func SignsOf(d *crawldb.Datum) int {
 	return int(n)
 }
 
-// mostSigns is a number of signs beyond which more make no difference.
-const mostSigns = 1 << 20
+// mostSignals is a number of signals beyond which more make no difference.
+const mostSignals = 1 << 20
 
-func setSigns(d *crawldb.Datum, n int) {
-	d.Meta.Set(signsKey, strconv.FormatInt(int64(min(n, mostSigns)), 36))
+func setSignals(d *crawldb.Datum, n int) {
+	d.Meta.Set(signalsKey, strconv.FormatInt(int64(min(n, mostSignals)), 36))
 }
 
-// signsSince returns the number of signs since the content was last seen. A claim of a
+// signalsSince returns the number of signals since the content was last seen. A claim of a
 // sitemap that was not acted on counts as one.
-func signsSince(d *crawldb.Datum, seen time.Time) int {
-	n := SignsOf(d)
-	if hint, ok := crawldb.HintOf(d.Meta); ok && n == 0 && hint.Modified.After(seen) {
+func signalsSince(d *crawldb.Datum, seen time.Time) int {
+	n := SignalsOf(d)
+	if hint, ok := crawldb.SitemapEntryOf(d.Meta); ok && n == 0 && hint.Modified.After(seen) {
 		return 1
 	}
 	return n
 }
 
-// covered reports whether a page has ever had a sign of a change.
-func covered(d *crawldb.Datum) bool {
-	hint, ok := crawldb.HintOf(d.Meta)
+// hasSignals reports whether a page has ever had a signal.
+func hasSignals(d *crawldb.Datum) bool {
+	hint, ok := crawldb.SitemapEntryOf(d.Meta)
 	return ok && !hint.Modified.IsZero()
 }
 
-// signs returns what is known of the signs of a page; nil if there are none, or they say
+// signalModelOf returns what is known of the signals of a page; nil if there are none, or they say
 // nothing.
-func (p *Plan) signs(d *crawldb.Datum) *signalled {
-	if p == nil || len(p.worth) == 0 {
+func (p *Plan) signalModelOf(d *crawldb.Datum) *signalModel {
+	if p == nil || len(p.signalModels) == 0 {
 		return nil
 	}
-	w := p.worth[crawldb.Host(d.URL)]
-	if w == nil || !covered(d) {
+	w := p.signalModels[crawldb.Host(d.URL)]
+	if w == nil || !hasSignals(d) {
 		return nil
 	}
 	return w
 }
 
-// unsigned returns what is known of how often a page changes without a sign, and the
-// probability that all signs since the last visit were false.
+// unsigned returns what is known of how often a page changes without a signal, and the
+// probability that all signals since the last visit were false.
 func (p *Plan) unsigned(d *crawldb.Datum, r Rate) (Rate, float64) {
-	w := p.signs(d)
+	w := p.signalModelOf(d)
 	if w == nil {
 		return r, 1
 	}
-	return w.unsigned(r), w.none(signsSince(d, since(d, d.LastFetch)))
+	return w.unsigned(r), w.none(signalsSince(d, since(d, d.LastFetch)))
 }
 
-// prepare makes the tables for hosts that have signs, or takes them from the earlier plan.
+// prepare makes the tables for hosts that have signals, or takes them from the earlier plan.
 func (p *Plan) prepare(old *Plan) {
-	classes := map[Signals]*signalled{}
+	classes := map[SignalQuality]*signalModel{}
 	if old != nil {
-		for _, w := range old.worth {
-			classes[w.Signals] = w
+		for _, w := range old.signalModels {
+			classes[w.SignalQuality] = w
 		}
 	}
-	p.worth = nil
+	p.signalModels = nil
 	for host, s := range p.HostSignals {
 		s = s.rounded()
-		if s == (Signals{}) {
+		if s == (SignalQuality{}) {
 			continue
 		}
 		w := classes[s]
@@ -265,18 +265,18 @@ func (p *Plan) prepare(old *Plan) {
 			w = worthOf(s)
 			classes[s] = w
 		}
-		if p.worth == nil {
-			p.worth = map[string]*signalled{}
+		if p.signalModels == nil {
+			p.signalModels = map[string]*signalModel{}
 		}
-		p.worth[host] = w
+		p.signalModels[host] = w
 	}
 }
 
 // changed returns what is known of a rate after a visit that found a change, given the time
-// and the number of signs since the visit before. If signs are true, their number tells how
-// many changes with a sign there were. Of changes without, the visit tells only whether there
-// was one, and only if no sign was true.
-func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
+// and the number of signals since the visit before. If signals are true, their number tells how
+// many changes with a signal there were. Of changes without, the visit tells only whether there
+// was one, and only if no signal was true.
+func (w *signalModel) changed(r Rate, after time.Duration, signs int) Rate {
 	t := days(after)
 	unsigned := Rate{r.Shape, r.Days + w.Recall*t}.Changed(time.Duration(w.alpha * float64(after)))
 	if signs == 0 {
@@ -284,7 +284,7 @@ func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
 	}
 	none := w.none(signs)
 	fresh := math.Exp(-r.Shape * math.Log1p(w.alpha*t/r.Days))
-	share := (1 - none) / (1 - none*fresh) // the probability that a sign is true
+	share := (1 - none) / (1 - none*fresh) // the probability that a signal is true
 	signed := Rate{r.Shape + float64(signs)*w.Precision/(1-none), r.Days + w.Recall*t}
 	mean := share*signed.PerDay() + (1-share)*unsigned.PerDay()
 	square := func(r Rate) float64 { return r.PerDay()*r.PerDay() + r.Deviation()*r.Deviation() }
@@ -296,30 +296,30 @@ func (w *signalled) changed(r Rate, after time.Duration, signs int) Rate {
 	return next
 }
 
-// expect returns the number of changes without a sign expected in a time without signs, which
+// expect returns the number of changes without a signal expected in a time without signals, which
 // itself says something about the rate: see [Rate].expect.
-func (w *signalled) expect(r Rate, after time.Duration) float64 {
+func (w *signalModel) expect(r Rate, after time.Duration) float64 {
 	return Rate{r.Shape, (r.Days + w.Recall*days(after)) / w.alpha}.expect(after)
 }
 
-// none returns the probability that none of n signs is true.
-func (w *signalled) none(signs int) float64 { return math.Pow(1-w.Precision, float64(signs)) }
+// none returns the probability that none of n signals is true.
+func (w *signalModel) none(signs int) float64 { return math.Pow(1-w.Precision, float64(signs)) }
 
-// unsigned returns what is known of the rate of changes without a sign.
-func (w *signalled) unsigned(r Rate) Rate { return Rate{r.Shape, r.Days / w.alpha} }
+// unsigned returns what is known of the rate of changes without a signal.
+func (w *signalModel) unsigned(r Rate) Rate { return Rate{r.Shape, r.Days / w.alpha} }
 
 // Weigh returns what to expect of a visit to a page, given how long after the one before it
-// comes, how many signs there were in between, and what signs are known to be worth: chance
-// is the probability of finding a change without a sign, expected the expected number of
-// changes, with signs or without. Both are zero if no rate was learned for the page.
-func Weigh(d *crawldb.Datum, after time.Duration, signs int, g Signals) (chance, expected float64) {
+// comes, how many signals there were in between, and what signals are known to be worth: chance
+// is the probability of finding a change without a signal, expected the expected number of
+// changes, with signals or without. Both are zero if no rate was learned for the page.
+func Weigh(d *crawldb.Datum, after time.Duration, signs int, g SignalQuality) (chance, expected float64) {
 	r, ok := RateOf(d)
 	t := days(after)
 	if !ok || t <= 0 {
 		return 0, 0
 	}
 	p, q := max(0, min(g.Precision, 1)), max(0, min(g.Recall, mostSignal))
-	// That there was no sign says something about the rate; the number of signs does so
+	// That there was no signal says something about the rate; the number of signals does so
 	// only if they are true, which cannot be inferred from itself.
 	seen := r.Days
 	if signs == 0 {

@@ -22,7 +22,7 @@ func TestEven(t *testing.T) {
 	} {
 		x := newCrowd(func(i int) float64 { return c.rates[i%len(c.rates)] })
 		x.crawl(t, 20)
-		if p := x.s.Plan; !p.Even {
+		if p := x.s.Plan; !p.Uniform {
 			t.Errorf("%s: told apart after 20 days, for %.3f", name, p.Gain)
 		}
 		if least, most := x.intervals(); most/least > 1.001 || math.Abs(most/10-1) > 0.2 {
@@ -30,11 +30,11 @@ func TestEven(t *testing.T) {
 		}
 		x.crawl(t, 180)
 		p := x.s.Plan
-		if p.Even != c.even || !c.even && !(p.Gain > littleGain) || c.even && !(p.Gain < enoughGain) {
-			t.Errorf("%s: even %v, for %.3f", name, p.Even, p.Gain)
+		if p.Uniform != c.even || !c.even && !(p.Gain > littleGain) || c.even && !(p.Gain < enoughGain) {
+			t.Errorf("%s: even %v, for %.3f", name, p.Uniform, p.Gain)
 		}
-		if p.Even != (p.Apart == 0) {
-			t.Errorf("%s: even %v, told apart for %v days", name, p.Even, p.Apart)
+		if p.Uniform != (p.Apart == 0) {
+			t.Errorf("%s: even %v, told apart for %v days", name, p.Uniform, p.Apart)
 		}
 		least, most := x.intervals()
 		if apart := most/least > 1.5; apart == c.even {
@@ -42,7 +42,7 @@ func TestEven(t *testing.T) {
 		}
 		for i := range x.records {
 			w := x.s.Explain(&x.records[i])
-			if w.Even != c.even || !w.Alike && (w.Pace != w.Rate.PerDay()) != c.even {
+			if w.Uniform != c.even || !w.Homogeneous && (w.Pace != w.Rate.PerDay()) != c.even {
 				t.Fatalf("%s: %+v", name, w)
 			}
 		}
@@ -56,7 +56,7 @@ func TestEvenImportance(t *testing.T) {
 		c.records[i].Score = float32(math.Pow(10, float64(i%3)))
 	}
 	c.crawl(t, 1)
-	if p := c.s.Plan; p.Even {
+	if p := c.s.Plan; p.Uniform {
 		t.Errorf("even, for %.3f", p.Gain)
 	}
 }
@@ -73,8 +73,8 @@ func TestEvenPolite(t *testing.T) {
 		x.Add(&c.records[i])
 	}
 	p := x.Plan(PlanOptions{Hosts: func(string) float64 { return 30 }})
-	if p.Even || len(p.HostMu) != 1 || math.Abs(p.Gain/free-1) > 0.25 {
-		t.Errorf("even %v, thresholds %v, for %.3f, where nothing bounds them %.3f", p.Even, p.HostMu, p.Gain, free)
+	if p.Uniform || len(p.HostMu) != 1 || math.Abs(p.Gain/free-1) > 0.25 {
+		t.Errorf("even %v, thresholds %v, for %.3f, where nothing bounds them %.3f", p.Uniform, p.HostMu, p.Gain, free)
 	}
 }
 
@@ -93,17 +93,17 @@ func TestEvenAgain(t *testing.T) {
 		return x.Plan(PlanOptions{})
 	}
 	old := *c.s.Plan
-	old.Even, old.Apart = false, 1
-	if p := plan(old); p.Even || !(p.Apart > 1) {
+	old.Uniform, old.Apart = false, 1
+	if p := plan(old); p.Uniform || !(p.Apart > 1) {
 		t.Errorf("given up at once, for %.3f", p.Gain)
 	}
 	old.Apart = 1000
 	p := plan(old)
-	if !p.Even || !p.Returned || p.Apart != 0 {
-		t.Errorf("even %v, returned %v, for %.3f", p.Even, p.Returned, p.Gain)
+	if !p.Uniform || !p.Returned || p.Apart != 0 {
+		t.Errorf("even %v, returned %v, for %.3f", p.Uniform, p.Returned, p.Gain)
 	}
-	if p = plan(*p); !p.Even || !p.Returned {
-		t.Errorf("even %v, returned %v, for %.3f", p.Even, p.Returned, p.Gain)
+	if p = plan(*p); !p.Uniform || !p.Returned {
+		t.Errorf("even %v, returned %v, for %.3f", p.Uniform, p.Returned, p.Gain)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestEvenOfOldPlans(t *testing.T) {
 		d := crawldb.Datum{URL: string(rune('a' + i)), Status: crawldb.Fetched, Score: 1, LastFetch: old.Made, Signature: []byte{1}}
 		x.Add(&d)
 	}
-	if p := x.Plan(PlanOptions{}); p.Even || p.Apart != 1 {
-		t.Errorf("even %v, told apart for %v days", p.Even, p.Apart)
+	if p := x.Plan(PlanOptions{}); p.Uniform || p.Apart != 1 {
+		t.Errorf("even %v, told apart for %v days", p.Uniform, p.Apart)
 	}
 	for _, text := range []string{`{"Gain":1e300}`, `{"Apart":-1}`, `{"Likeness":{"Less":1.1}}`, `{"Likeness":{"Confirmed":-1}}`} {
 		if _, err := DecodePlan(text); err == nil {
@@ -134,7 +134,7 @@ func TestEvenOfOldPlans(t *testing.T) {
 func TestEvenProbes(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	c.crawl(t, 100)
-	c.s.Plan.Likeness.Shape, c.s.Plan.Likeness.Some, c.s.Plan.Likeness.All, c.s.Plan.Likeness.Less = 0, -1000, -1000, 0
+	c.s.Plan.Homogeneity.Shape, c.s.Plan.Homogeneity.Some, c.s.Plan.Homogeneity.All, c.s.Plan.Homogeneity.Less = 0, -1000, -1000, 0
 	for _, probes := range []bool{true, false} {
 		x := c.s.NewSample(c.at)
 		for i := range c.records {
@@ -144,8 +144,8 @@ func TestEvenProbes(t *testing.T) {
 			}
 			x.Add(&d)
 		}
-		if p := x.Plan(PlanOptions{}); p.Even == probes || probes && p.Gain < 0.1 || !probes && p.Gain > enoughGain {
-			t.Errorf("told by those that probe %v: even %v, for %.3f", probes, p.Even, p.Gain)
+		if p := x.Plan(PlanOptions{}); p.Uniform == probes || probes && p.Gain < 0.1 || !probes && p.Gain > enoughGain {
+			t.Errorf("told by those that probe %v: even %v, for %.3f", probes, p.Uniform, p.Gain)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestProbes(t *testing.T) {
 		}
 		return n
 	}
-	p := Plan{Made: at.Add(40 * day), Begun: at, Budget: 100, Pages: 3000, Likeness: Likeness{Common: Rate{10, 300}}}
+	p := Plan{Made: at.Add(40 * day), Begun: at, Budget: 100, Pages: 3000, Homogeneity: Homogeneity{Common: Rate{10, 300}}}
 	if n := count(&p); math.Abs(float64(n)-10_000/8) > 100 {
 		t.Errorf("%d of 10,000", n)
 	}
@@ -174,7 +174,7 @@ func TestProbes(t *testing.T) {
 	if n := count(&p); n != 0 {
 		t.Errorf("before pages were visited again: %d", n)
 	}
-	p.Likeness.Common = Rate{10, 100} // three between visits
+	p.Homogeneity.Common = Rate{10, 100} // three between visits
 	if n := count(&p); math.Abs(float64(n)-10_000/4) > 130 {
 		t.Errorf("where visits tell nothing: %d", n)
 	}

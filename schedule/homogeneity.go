@@ -2,7 +2,7 @@ package schedule
 
 import "math"
 
-// Likeness is how similarly pages change, as visits have shown. What a single page has shown
+// Homogeneity is how similarly pages change, as visits have shown. What a single page has shown
 // is half chance, and if few visits tell much, following it is worse than visiting at even
 // intervals. So a plan compares three predictions of what each visit finds: one from what the
 // page itself has shown, with its prior; one that gives more weight to what is expected of
@@ -13,15 +13,15 @@ import "math"
 // next: a rate that was high has fallen by then, and one that was low has risen. So a plan also
 // keeps book of how much of the differences later visits confirm, and goes back toward one rate as
 // far as they do not.
-type Likeness struct {
+type Homogeneity struct {
 	// Shape is how many changes the expectation for any page counts for, besides what a
-	// page has shown and its prior. Zero means none. From [AllAlike] on, all pages are
+	// page has shown and its prior. Zero means none. From fullyHomogeneous on, all pages are
 	// taken to change as Common says.
 	Shape float64
 	// Common is what would be known of a single page if all visits had been to it.
 	Common Rate
 	// Some and All are the gains in log-likelihood of what visits found, each page having
-	// the same weight, with a Shape of 4 and of AllAlike over a Shape of zero.
+	// the same weight, with a Shape of 4 and of fullyHomogeneous over a Shape of zero.
 	Some, All float64
 	// Less is the share of the differences between pages, as logarithms of their rates, that later
 	// visits did not confirm; Confirmed is the information that they gave about it.
@@ -29,8 +29,8 @@ type Likeness struct {
 	Confirmed float64 `json:",omitempty"`
 }
 
-// AllAlike is the [Likeness].Shape of pages that are all the same.
-const AllAlike = 1e6
+// fullyHomogeneous is the [Homogeneity].Shape of pages that are all the same.
+const fullyHomogeneous = 1e6
 
 const (
 	someAlike = 4.
@@ -51,27 +51,27 @@ const (
 )
 
 // valid reports whether it yields finite rates: JSON has no NaN or infinity.
-func (l *Likeness) valid() bool {
+func (l *Homogeneity) valid() bool {
 	const most = 1e15
 	r := l.Common
 	return l.Less >= 0 && l.Less <= 1 && l.Confirmed >= 0 && l.Confirmed <= most && l.Shape >= 0 && l.Shape <= most && math.Abs(l.Some) <= most && math.Abs(l.All) <= most &&
 		(r == Rate{} || r.Shape > 1/most && r.Shape < most && r.Days > 1/most && r.Days < most)
 }
 
-// likened returns what is expected of a page of which something is known, given how
+// homogenized returns what is expected of a page of which something is known, given how
 // similar pages are.
-func (p *Plan) likened(url string, k kind, r Rate) Rate {
+func (p *Plan) homogenized(url string, k kind, r Rate) Rate {
 	if p == nil {
 		return r
 	}
 	like := r
-	switch l := &p.Likeness; {
-	case l.Shape >= AllAlike:
-		like = Rate{AllAlike, AllAlike / l.Common.PerDay()}
+	switch l := &p.Homogeneity; {
+	case l.Shape >= fullyHomogeneous:
+		like = Rate{fullyHomogeneous, fullyHomogeneous / l.Common.PerDay()}
 	case l.Shape > 0:
 		like = Rate{r.Shape + l.Shape, r.Days + l.Shape/p.prior(url, k).PerDay()}
 	}
-	if l := &p.Likeness; l.Shape < AllAlike && l.Common.Known() && l.Less > leastLess && l.Less*math.Sqrt(l.Confirmed) > lessSigmas {
+	if l := &p.Homogeneity; l.Shape < fullyHomogeneous && l.Common.Known() && l.Less > leastLess && l.Less*math.Sqrt(l.Confirmed) > lessSigmas {
 		like.Days *= math.Pow(like.PerDay()/l.Common.PerDay(), l.Less)
 	}
 	if !like.Known() {
@@ -105,7 +105,7 @@ func (c *confirmed) add(o outcome, common, less float64) {
 }
 
 // apply corrects Less, keeping a share of what was known of it.
-func (c *confirmed) apply(l *Likeness, keep float64) {
+func (c *confirmed) apply(l *Homogeneity, keep float64) {
 	l.Confirmed *= keep
 	if !(c.ofShift > 0) {
 		return
@@ -115,7 +115,7 @@ func (c *confirmed) apply(l *Likeness, keep float64) {
 }
 
 // unseen returns what is expected of a page of which nothing is known.
-func (p *Plan) unseen(url string, k kind) Rate { return p.likened(url, k, p.prior(url, k)) }
+func (p *Plan) unseen(url string, k kind) Rate { return p.homogenized(url, k, p.prior(url, k)) }
 
 // rateOf returns what was learned of a page, or what is expected of it if nothing was.
 func (p *Plan) rateOf(k *page) Rate {
@@ -129,12 +129,12 @@ func (p *Plan) rateOf(k *page) Rate {
 // outcome.expected, which is for a Shape of zero.
 func (p *Plan) expected(k *page, shape float64) float64 {
 	o := k.learned.last
-	if !(o.after > 0) || !p.Likeness.Common.Known() {
+	if !(o.after > 0) || !p.Homogeneity.Common.Known() {
 		return o.expected
 	}
 	switch {
-	case shape >= AllAlike:
-		return p.Likeness.Common.PerDay() * o.after
+	case shape >= fullyHomogeneous:
+		return p.Homogeneity.Common.PerDay() * o.after
 	case shape > 0:
 		r := o.before(k.learned.Shape)
 		return (r.Shape + shape) * math.Log1p(o.after/(r.Days+shape/p.prior(k.url, k.learned.kind).PerDay()))
@@ -164,14 +164,14 @@ func (o outcome) before(shape float64) Rate {
 	return Rate{a, o.after / math.Expm1(o.expected/a)}
 }
 
-// likeness takes in what visits since the last plan found, and applies the result to the
+// setHomogeneity takes in what visits since the last plan found, and applies the result to the
 // rates of the sample.
-func (p *Plan) likeness(old *Plan, kept []page) {
-	l := &p.Likeness
+func (p *Plan) setHomogeneity(old *Plan, kept []page) {
+	l := &p.Homogeneity
 	copies, twice, known, visits := 0., 0., 0., 0.
 	var apart confirmed
 	if old != nil {
-		*l = old.Likeness
+		*l = old.Homogeneity
 		l.Common.Days *= math.Exp2(float64(int(old.Drift.Level)-int(p.Drift.Level)) / octave)
 	}
 	for i := range kept {
@@ -188,7 +188,7 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 			continue
 		}
 		twice++
-		if old == nil || !k.fetched.After(old.Made) || !old.Likeness.Common.Known() {
+		if old == nil || !k.fetched.After(old.Made) || !old.Homogeneity.Common.Known() {
 			continue
 		}
 		visits++
@@ -197,9 +197,9 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 		weight := o.after * old.Budget / max(old.Pages, 1)
 		own := o.logChance(o.expected)
 		l.Some += weight * (o.logChance(old.expected(k, someAlike)) - own)
-		common := old.expected(k, AllAlike)
+		common := old.expected(k, fullyHomogeneous)
 		l.All += weight * (o.logChance(common) - own)
-		apart.add(o, common, old.Likeness.Less)
+		apart.add(o, common, old.Homogeneity.Less)
 		if after := fromDays(o.after); o.changed {
 			l.Common = l.Common.Changed(after)
 		} else {
@@ -221,16 +221,16 @@ func (p *Plan) likeness(old *Plan, kept []page) {
 		least = -leastGain
 	}
 	if l.Shape = 0; !l.valid() {
-		*l = Likeness{}
+		*l = Homogeneity{}
 	}
 	if best := max(l.Some, l.All); best >= least && twice >= likenessPages*copies {
 		if l.Shape = someAlike; l.All >= max(least, best-max(leastGain, leastGainOfPage*known)) {
-			l.Shape = AllAlike
+			l.Shape = fullyHomogeneous
 		}
 	}
 	for i := range kept {
 		if k := &kept[i]; k.known {
-			k.learned.Rate = p.likened(k.url, k.learned.kind, k.learned.Rate)
+			k.learned.Rate = p.homogenized(k.url, k.learned.kind, k.learned.Rate)
 			k.s.PerDay = k.learned.PerDay()
 		}
 	}

@@ -1,13 +1,8 @@
 package generate
 
 import (
-	"context"
-	"errors"
 	"math"
 	"slices"
-	"time"
-
-	"github.com/recrawl/recrawl/hostdb"
 )
 
 // placer counts what each segment contains.
@@ -147,77 +142,4 @@ func (p *nutchPlacer) left(*counted, int) int  { return math.MaxInt }
 func (p *nutchPlacer) giveBack(*counted, int)  {} // Nutch never notices
 func (p *nutchPlacer) full() bool {
 	return p.topN > 0 && p.count == p.topN && p.current == p.segments
-}
-
-// hostInfo is what the expressions return for a host.
-type hostInfo struct {
-	limit int // negative: none
-	delay time.Duration
-}
-
-// host returns what applies to the host of a URL.
-func (j *job) host(ctx context.Context, url string) (hostInfo, error) {
-	info := hostInfo{limit: -1}
-	if j.o.MaxPerHost > 0 {
-		info.limit = j.o.MaxPerHost
-	}
-	if j.o.Hosts == nil || j.o.HostLimit == nil && j.o.HostDelay == nil {
-		return info, nil
-	}
-	name := hostdb.ByHost.Key(url)
-	if known, ok := j.known[name]; ok {
-		return known, nil
-	}
-	if name == "" {
-		return info, nil
-	}
-	h, err := j.o.Hosts.Get(ctx, name)
-	switch {
-	case errors.Is(err, hostdb.ErrNotFound):
-	case err != nil:
-		return info, err
-	default:
-		j.evaluate(&h, &info)
-	}
-	j.known[name] = info
-	return info, nil
-}
-
-// evaluate asks the expressions about a host. Where one fails, what info has stays.
-func (j *job) evaluate(h *hostdb.Host, info *hostInfo) {
-	if j.o.HostLimit != nil {
-		limit, err := j.o.HostLimit(h)
-		switch n := round(limit, math.MaxInt32); {
-		case err != nil:
-			j.failed(err)
-		case n < 0 || n == 0 && j.o.NutchCompat:
-			info.limit = -1
-		default:
-			info.limit = int(n)
-		}
-	}
-	if j.o.HostDelay != nil {
-		delay, err := j.o.HostDelay(h)
-		switch ms := round(delay, int64(math.MaxInt64/time.Millisecond)); {
-		case err != nil:
-			j.failed(err)
-		case ms > 0:
-			info.delay = time.Duration(ms) * time.Millisecond
-		case j.o.NutchCompat:
-			info.delay = -time.Millisecond
-		}
-	}
-}
-
-// round rounds half up, as Java does; NaN becomes 0.
-func round(f float64, most int64) int64 {
-	switch f = math.Floor(f + 0.5); {
-	case f >= float64(most):
-		return most
-	case f <= -float64(most):
-		return -most
-	case f != f:
-		return 0
-	}
-	return int64(f)
 }

@@ -12,32 +12,32 @@ type Worth struct {
 	// learned from the page itself, and not just from others like it.
 	Rate    Rate
 	Learned bool
-	// Alike says that Rate is that of all pages, which have proved to be alike: see
-	// [Likeness].
-	Alike bool
-	// Even says that all pages are visited as if they changed alike, Pace times a day, since
+	// Homogeneous says that Rate is that of all pages, which have proved to be alike: see
+	// [Homogeneity].
+	Homogeneous bool
+	// Uniform says that all pages are visited as if they changed alike, Pace times a day, since
 	// telling them apart would keep only a share of Gain more fresh; otherwise Pace is that of
 	// Rate.
-	Even       bool
+	Uniform    bool
 	Pace, Gain float64
 	// Noise says that the host is noisy, so that Pace is how often its pages are taken to
 	// change, whatever visits find: see [Plan].Noise.
 	Noise bool
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
-	// OfHost says that Threshold is that of the host, which may be visited less often than
-	// its pages would be by the threshold of all others, Elsewhere.
-	OfHost    bool
-	Elsewhere float64
-	// Signals is what the signs of its changes are worth, zero if there are none that say
-	// anything; Signs is how many there were since the last visit.
-	Signals Signals
-	Signs   int
+	// ThresholdOfHost says that Threshold is that of the host, which may be visited less often than
+	// its pages would be by the threshold of all others, CommonThreshold.
+	ThresholdOfHost bool
+	CommonThreshold float64
+	// SignalQuality is what the signals of its changes are worth, zero if there are none that say
+	// anything; Signals is how many there were since the last visit.
+	SignalQuality SignalQuality
+	Signals       int
 	// Share is Threshold·Pace/Weight, the part of all that there is to lose, Weight/Pace,
 	// that makes a visit worthwhile. Ratio is h⁻¹(Share), the number of changes to wait for
-	// on average, infinite if no visit is worthwhile; with Signals it is the inverse of what
-	// visits are worth with them. Sign is how many changes a sign counts as.
-	Share, Ratio, Sign float64
+	// on average, infinite if no visit is worthwhile; with signals it is the inverse of what
+	// visits are worth with them. ChangesPerSignal is how many changes a signal counts as.
+	Share, Ratio, ChangesPerSignal float64
 	// Interval is the result, within Least and Most; Fixed says that the page has
 	// its own.
 	Interval, Least, Most time.Duration
@@ -47,7 +47,7 @@ type Worth struct {
 	// Set by that factor, but not shorter than Least; if it is more, pages with that interval
 	// are visited later by that factor.
 	Stretch float64
-	Set     time.Duration
+	MaxSet  time.Duration
 }
 
 // Fresh returns the probability that the copy still matches the page, and how long ago it
@@ -68,25 +68,25 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
 	l, ok := s.rate(d)
 	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.weight(d, float64(d.Score)), Threshold: s.threshold(d.URL)}
-	w.Alike = s.Plan != nil && s.Plan.Likeness.Shape >= AllAlike
-	w.Elsewhere = s.threshold("")
-	w.OfHost = w.Threshold > w.Elsewhere
+	w.Homogeneous = s.Plan != nil && s.Plan.Homogeneity.Shape >= fullyHomogeneous
+	w.CommonThreshold = s.threshold("")
+	w.ThresholdOfHost = w.Threshold > w.CommonThreshold
 	w.Least, w.Most = s.within(d.URL)
-	_, w.Set = s.bounds(d.URL)
+	_, w.MaxSet = s.bounds(d.URL)
 	if w.Stretch = s.Plan.stretch(); w.Stretch < 1 && s.Plan.own(d.URL) {
 		w.Stretch = 1
 	}
 	pace := s.Plan.pace(d.URL, l.Rate)
 	w.Pace = pace.PerDay()
 	if s.Plan != nil {
-		w.Even, w.Gain = s.Plan.Even, s.Plan.Gain
-		w.Noise = !w.Even && s.Plan.noiseAt(d.URL) > 0
+		w.Uniform, w.Gain = s.Plan.Uniform, s.Plan.Gain
+		w.Noise = !w.Uniform && s.Plan.noiseAt(d.URL) > 0
 	}
 	w.Share = w.Threshold * w.Pace / w.Weight
-	g := s.Plan.signs(d)
+	g := s.Plan.signalModelOf(d)
 	w.Ratio = g.inverse(w.Share)
 	if g != nil {
-		w.Signals, w.Signs, w.Sign = g.Signals, signsSince(d, since(d, d.LastFetch)), g.beta
+		w.SignalQuality, w.Signals, w.ChangesPerSignal = g.SignalQuality, signalsSince(d, since(d, d.LastFetch)), g.beta
 	}
 	w.Interval = s.wait(d, pace, w.Least, w.Most)
 	if fixed, ok := fixedInterval(*d); ok {
@@ -98,7 +98,7 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 // Greatest returns the greatest interval that is set, leaving aside hosts with their own
 // bounds, and the one in force given the budget: how long a page goes unvisited at most. See
 // [Plan].Stretch.
-func (s Learned) Greatest() (set, inForce time.Duration) {
+func (s Learned) MaxIntervals() (set, inForce time.Duration) {
 	_, set = s.bounds("")
 	if by := s.Plan.stretch(); by > 1 {
 		return set, fromDays(days(set) * by)

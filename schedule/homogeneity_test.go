@@ -83,7 +83,7 @@ func TestLikeness(t *testing.T) {
 	for name, perDay := range map[string]float64{"seldom": 1. / 100, "now and then": 1. / 10, "often": 1, "always": 24} {
 		c := newCrowd(func(int) float64 { return perDay })
 		c.crawl(t, 200)
-		if l := c.s.Plan.Likeness; l.Shape != AllAlike {
+		if l := c.s.Plan.Homogeneity; l.Shape != fullyHomogeneous {
 			t.Errorf("%s: %+v", name, l)
 		} else if got := l.Common.PerDay(); perDay < 1 && math.Abs(math.Log(got/perDay)) > 0.15 {
 			t.Errorf("%s: all change %v times a day, want %v", name, got, perDay)
@@ -99,13 +99,13 @@ func TestLikeness(t *testing.T) {
 			c.perDay[i] = []float64{1. / 100, 1}[i%2]
 		}
 		c.crawl(t, 150)
-		if l := c.s.Plan.Likeness; l.Shape != 0 {
+		if l := c.s.Plan.Homogeneity; l.Shape != 0 {
 			t.Errorf("pages that became different: %+v", l)
 		}
 	}
 	c := newCrowd(func(i int) float64 { return []float64{1. / 100, 1. / 5}[i%2] })
 	c.crawl(t, 200)
-	if l := c.s.Plan.Likeness; l.Shape != 0 || l.All > -100 {
+	if l := c.s.Plan.Homogeneity; l.Shape != 0 || l.All > -100 {
 		t.Errorf("two kinds: %+v", l)
 	}
 }
@@ -119,15 +119,15 @@ func TestLess(t *testing.T) {
 		p, sum, learned := c.s.Plan, 0., 0.
 		for i := range c.records {
 			l, _ := c.s.known(&c.records[i])
-			common := p.Likeness.Common.PerDay()
-			sum += math.Abs(math.Log(p.likened(c.records[i].URL, l.kind, l.Rate).PerDay() / common))
+			common := p.Homogeneity.Common.PerDay()
+			sum += math.Abs(math.Log(p.homogenized(c.records[i].URL, l.kind, l.Rate).PerDay() / common))
 			learned += math.Abs(math.Log(l.PerDay() / common))
 		}
 		return sum / learned
 	}
 	for range 4 {
 		c.crawl(t, 75)
-		if l, got := c.s.Plan.Likeness, spread(); l.Shape != 0 || l.Less > leastLess || math.Abs(got-1) > 1e-9 {
+		if l, got := c.s.Plan.Homogeneity, spread(); l.Shape != 0 || l.Less > leastLess || math.Abs(got-1) > 1e-9 {
 			t.Errorf("pages that keep their ways are told apart by %.3f of the differences: %+v", got, l)
 		}
 	}
@@ -136,7 +136,7 @@ func TestLess(t *testing.T) {
 		c.perDay[i] *= 2
 	}
 	c.crawl(t, 75)
-	if l := c.s.Plan.Likeness; l.Less > leastLess {
+	if l := c.s.Plan.Homogeneity; l.Less > leastLess {
 		t.Errorf("pages that together change more often: %+v", l)
 	}
 	for range 10 {
@@ -145,7 +145,7 @@ func TestLess(t *testing.T) {
 		}
 		c.crawl(t, 30)
 	}
-	if l, got := c.s.Plan.Likeness, spread(); l.Less < 0.25 || l.Shape < AllAlike && got > 1-l.Less+0.01 {
+	if l, got := c.s.Plan.Homogeneity, spread(); l.Less < 0.25 || l.Shape < fullyHomogeneous && got > 1-l.Less+0.01 {
 		t.Errorf("pages that change their ways one by one are told apart by %.3f of the differences: %+v", got, l)
 	}
 }
@@ -155,8 +155,8 @@ func TestLikenessOfFew(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	c.crawl(t, 100)
 	old, s := c.s.Plan, c.s
-	if old.Likeness.Shape != AllAlike {
-		t.Fatalf("%+v", old.Likeness)
+	if old.Homogeneity.Shape != fullyHomogeneous {
+		t.Fatalf("%+v", old.Homogeneity)
 	}
 	sample := s.NewSample(c.at)
 	for i := range c.records {
@@ -166,8 +166,8 @@ func TestLikenessOfFew(t *testing.T) {
 		}
 		sample.Add(d)
 	}
-	if p := sample.Plan(PlanOptions{Visits: c.visits}); p.Likeness.Shape != 0 {
-		t.Errorf("%+v", p.Likeness)
+	if p := sample.Plan(PlanOptions{Visits: c.visits}); p.Homogeneity.Shape != 0 {
+		t.Errorf("%+v", p.Homogeneity)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestLessIsNoShift(t *testing.T) {
 		expected := common * []float64{1, 4, 8}[rnd.IntN(3)]
 		c.add(outcome{expected: expected, changed: rnd.Float64() < -math.Expm1(-expected/2)}, common, 0)
 	}
-	var l Likeness
+	var l Homogeneity
 	if c.apply(&l, 1); l.Less > leastLess || l.Confirmed < 1000 {
 		t.Errorf("%+v", l)
 	}
@@ -208,8 +208,8 @@ func TestLessIsNoShift(t *testing.T) {
 func TestLessOfFewVisits(t *testing.T) {
 	r := Rate{2, 10}
 	for confirmed, counts := range map[float64]bool{30: false, 40: true} { // three deviations: .5 and 1/6
-		p := &Plan{Likeness: Likeness{Common: Rate{1, 20}, Less: 0.5, Confirmed: confirmed}}
-		if like := p.likened("http://a/", kindUnknown, r); (like != r) != counts {
+		p := &Plan{Homogeneity: Homogeneity{Common: Rate{1, 20}, Less: 0.5, Confirmed: confirmed}}
+		if like := p.homogenized("http://a/", kindUnknown, r); (like != r) != counts {
 			t.Errorf("with an information of %v %+v is %+v", confirmed, r, like)
 		}
 	}

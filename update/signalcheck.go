@@ -30,7 +30,7 @@ func (t *tally) linked(l *segment.Link) {
 	if t == nil || l.Meta == (crawldb.Meta{}) {
 		return
 	}
-	if _, ok := crawldb.HintOf(l.Meta); !ok {
+	if _, ok := crawldb.SitemapEntryOf(l.Meta); !ok {
 		return
 	}
 	if t.hints == nil {
@@ -42,7 +42,7 @@ func (t *tally) linked(l *segment.Link) {
 // claim is what is known of one page.
 type claim struct {
 	changed bool           // what the hint says about the time since the previous visit
-	page    *crawldb.Datum // as it was, as far as Claimed needs it
+	page    *crawldb.Datum // as it was, as far as CheckSignals needs it
 	at      time.Time
 	found   verdictOf
 }
@@ -78,7 +78,7 @@ func (t *tally) listed(d *crawldb.Datum) {
 // claims returns what is claimed about the time since the last visit to a page; ok is false
 // if nothing is, or it cannot be determined.
 func claims(d *crawldb.Datum) (changed, ok bool) {
-	h, ok := crawldb.HintOf(d.Meta)
+	h, ok := crawldb.SitemapEntryOf(d.Meta)
 	if !ok || h.Modified.IsZero() || d.LastFetch.IsZero() {
 		return false, false
 	}
@@ -88,19 +88,19 @@ func claims(d *crawldb.Datum) (changed, ok bool) {
 	return changed, true
 }
 
-// Claimed returns what a visit to a page reveals about the claims made of it, given what is
+// CheckSignals returns what a visit to a page reveals about the claims made of it, given what is
 // known of the claims of its host; listed is the record from the fetch list. [Run] counts
 // these. ok is false if nothing was claimed of the page, or nothing can be told.
-func Claimed(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.Lastmod) (c hostdb.Claim, ok bool) {
+func CheckSignals(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.Lastmod) (c hostdb.SignalCheck, ok bool) {
 	said, ok := claims(listed)
 	if !ok {
 		return c, false
 	}
 	c.Changed = changed
 	if said {
-		c.Signs = max(1, schedule.SignsOf(listed))
+		c.Signals = max(1, schedule.SignalsOf(listed))
 	}
-	c.Chance, c.Expected = schedule.Weigh(listed, at.Sub(listed.LastFetch), c.Signs, schedule.Signals{Precision: l.Precision(), Recall: l.Recall()})
+	c.Chance, c.Expected = schedule.Weigh(listed, at.Sub(listed.LastFetch), c.Signals, schedule.SignalQuality{Precision: l.Precision(), Recall: l.Recall()})
 	return c, true
 }
 
@@ -172,9 +172,9 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now t
 			if before.Segment != name && ahead(before.Segment, now) {
 				before.Segment = "" // a clock was wrong, and all others are older
 			}
-			var told []hostdb.Claim
+			var told []hostdb.SignalCheck
 			for _, c := range all[host] {
-				if claim, ok := Claimed(c.page, c.at, c.found == another, before); ok {
+				if claim, ok := CheckSignals(c.page, c.at, c.found == another, before); ok {
 					told = append(told, claim)
 				}
 			}

@@ -38,11 +38,11 @@ const (
 
 // pace returns the rate that sets the interval of a page whose expected rate is r.
 func (p *Plan) pace(url string, r Rate) Rate {
-	if p != nil && p.Even {
-		return Rate{AllAlike, AllAlike / p.same()}
+	if p != nil && p.Uniform {
+		return Rate{fullyHomogeneous, fullyHomogeneous / p.same()}
 	}
 	if n := p.noiseAt(url); n > 0 {
-		return Rate{AllAlike, AllAlike / n}
+		return Rate{fullyHomogeneous, fullyHomogeneous / n}
 	}
 	return r
 }
@@ -59,11 +59,11 @@ func (p *Plan) same() float64 {
 
 // common returns the common rate of all pages, if they are not told apart.
 func (p *Plan) common() Rate {
-	r := p.Likeness.Common
+	r := p.Homogeneity.Common
 	if !r.Known() {
 		r = p.prior("", kindUnknown)
 	}
-	return Rate{AllAlike, AllAlike / r.PerDay()}
+	return Rate{fullyHomogeneous, fullyHomogeneous / r.PerDay()}
 }
 
 // blind reports whether visits at a constant interval would nearly always find a change, and so
@@ -74,7 +74,7 @@ func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budge
 // uneven. If pages are not told apart, only those to pages that probe do. Pages of noisy hosts
 // would tell nothing.
 func (p *Plan) pairs(url string) bool {
-	return p == nil || p.noiseAt(url) == 0 && (!p.Even || p.probes(url))
+	return p == nil || p.noiseAt(url) == 0 && (!p.Uniform || p.probes(url))
 }
 
 const (
@@ -121,7 +121,7 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 		if p.Returned = old.Returned; p.Returned { // a few visits are not enough to try again
 			p.Gain = old.Gain + (p.Gain-old.Gain)*min(passed*p.Budget/(2*p.Pages), 1)
 		}
-		if !old.Even {
+		if !old.Uniform {
 			p.Apart = old.Apart + passed
 			if least = littleGain; p.Apart < apartIntervals*p.Pages/p.Budget || p.blind() {
 				return
@@ -133,7 +133,7 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	if p.Gain >= least {
 		return
 	}
-	even.Even, even.Gain = true, p.Gain
+	even.Uniform, even.Gain = true, p.Gain
 	even.Returned = p.Returned || p.Apart > 0
 	same := even.same()
 	for i := range sample {

@@ -75,10 +75,10 @@ func (r *SitemapReport) count(c change) {
 
 // changed compares a record before and after.
 func changed(old, d *crawldb.Datum, in *Input, o *Options) (c change) {
-	if in.Sitemap == nil && in.Hint == nil || d == nil {
+	if in.Sitemap == nil && in.SitemapEntry == nil || d == nil {
 		return c
 	}
-	c.page, c.fresh = in.Hint != nil, old == nil
+	c.page, c.fresh = in.SitemapEntry != nil, old == nil
 	if _, is := crawldb.SitemapOf(d.Meta); is {
 		c.sitemap = old == nil
 		if old != nil {
@@ -86,8 +86,8 @@ func changed(old, d *crawldb.Datum, in *Input, o *Options) (c change) {
 			c.sitemap = !was
 		}
 	}
-	if in.Hint != nil && old != nil && !o.NutchCompat {
-		_, claims := claimed(d, *in.Hint)
+	if in.SitemapEntry != nil && old != nil && !o.NutchCompat {
+		_, claims := claimed(d, *in.SitemapEntry)
 		c.due, c.untrusted = claims && in.Trusted && d.FetchTime.Before(old.FetchTime), claims && !in.Trusted
 	}
 	return c
@@ -106,12 +106,12 @@ func (in *Input) told(m crawldb.Meta) bool {
 		}
 		in.Sitemap = &mark
 	}
-	hint, some := crawldb.HintOf(m)
+	hint, some := crawldb.SitemapEntryOf(m)
 	if some {
-		if in.Hint != nil {
-			hint = in.Hint.With(hint)
+		if in.SitemapEntry != nil {
+			hint = in.SitemapEntry.With(hint)
 		}
-		in.Hint = &hint
+		in.SitemapEntry = &hint
 	}
 	return marked || some
 }
@@ -161,19 +161,19 @@ func born(d *crawldb.Datum, in *Input, o *Options) {
 
 // frequent sets the interval that the sitemap of a page asks for.
 func frequent(d *crawldb.Datum, in *Input, o *Options) {
-	if in.Hint == nil || in.Hint.Every == 0 || !in.Trusted {
+	if in.SitemapEntry == nil || in.SitemapEntry.Every == 0 || !in.Trusted {
 		return
 	}
 	least := o.Sitemaps.interval()
 	if least < 0 {
 		least = 24 * time.Hour
 	}
-	d.Interval = min(max(in.Hint.Every, least), o.Schedule.Init(crawldb.Datum{URL: d.URL}, o.now).Interval)
+	d.Interval = min(max(in.SitemapEntry.Every, least), o.Schedule.Init(crawldb.Datum{URL: d.URL}, o.now).Interval)
 }
 
-// hinted applies to a record, as the visit left it, what the segment says about
+// applySitemapEntry applies to a record, as the visit left it, what the segment says about
 // it as a sitemap or in sitemaps. It reports whether that changes anything.
-func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
+func applySitemapEntry(d *crawldb.Datum, in *Input, o *Options) bool {
 	meta, interval, due := d.Meta, d.Interval, d.FetchTime
 	mark, marked := crawldb.SitemapOf(d.Meta)
 	switch {
@@ -203,17 +203,17 @@ func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
 	if o.Sitemaps.Overwrite && !marked {
 		frequent(d, in, o)
 	}
-	if in.Hint != nil && !in.Hint.Modified.IsZero() {
-		hint, ok := crawldb.HintOf(d.Meta)
-		news := !ok || hint != *in.Hint
+	if in.SitemapEntry != nil && !in.SitemapEntry.Modified.IsZero() {
+		hint, ok := crawldb.SitemapEntryOf(d.Meta)
+		news := !ok || hint != *in.SitemapEntry
 		if news {
-			in.Hint.Set(&d.Meta)
+			in.SitemapEntry.Set(&d.Meta)
 		}
-		if at, claims := claimed(d, *in.Hint); claims {
+		if at, claims := claimed(d, *in.SitemapEntry); claims {
 			if at.Before(o.now) {
 				at = o.now
 			}
-			sign := schedule.Sign{Time: at, Precision: in.Lastmod.Precision(), Recall: in.Lastmod.Recall()}
+			sign := schedule.Signal{Time: at, Precision: in.Lastmod.Precision(), Recall: in.Lastmod.Recall()}
 			if sooner, ok := schedule.Signalled(o.Schedule, *d, sign); ok {
 				if news && (in.Trusted || !in.Lastmod.Trusted()) {
 					*d = sooner
@@ -232,15 +232,15 @@ func hinted(d *crawldb.Datum, in *Input, o *Options) bool {
 // It uses the options Schedule, Scoring and Now.
 func Signal(d *crawldb.Datum, at time.Time, l hostdb.Lastmod, o Options) *crawldb.Datum {
 	o = o.withDefaults()
-	if hint, ok := crawldb.HintOf(d.Meta); ok && !at.After(hint.Modified) || at.After(o.now) {
+	if hint, ok := crawldb.SitemapEntryOf(d.Meta); ok && !at.After(hint.Modified) || at.After(o.now) {
 		return d
 	}
-	in := Input{URL: d.URL, Hint: &crawldb.Hint{Modified: at, Span: time.Second}, Trusted: l.Trusted(), Lastmod: l}
-	if old, ok := crawldb.HintOf(d.Meta); ok {
-		in.Hint.Every, in.Hint.Priority, in.Hint.HasPriority = old.Every, old.Priority, old.HasPriority
+	in := Input{URL: d.URL, SitemapEntry: &crawldb.SitemapEntry{Modified: at, Span: time.Second}, Trusted: l.Trusted(), Lastmod: l}
+	if old, ok := crawldb.SitemapEntryOf(d.Meta); ok {
+		in.SitemapEntry.Every, in.SitemapEntry.Priority, in.SitemapEntry.HasPriority = old.Every, old.Priority, old.HasPriority
 	}
 	next := *d
-	if !hinted(&next, &in, &o) {
+	if !applySitemapEntry(&next, &in, &o) {
 		return d
 	}
 	next.Priority = o.priority(&next)
@@ -288,7 +288,7 @@ func mayMark(url string, s *crawldb.Sitemap) bool {
 // of the change is known, and the visit was made during it, that is when the
 // day is over. A page that waits to be tried for the first time, or again,
 // keeps waiting.
-func claimed(d *crawldb.Datum, h crawldb.Hint) (time.Time, bool) {
+func claimed(d *crawldb.Datum, h crawldb.SitemapEntry) (time.Time, bool) {
 	switch {
 	case d.Status == crawldb.Unfetched || d.LastFetch.IsZero() || !h.Modified.Add(h.Span).After(d.LastFetch):
 		return time.Time{}, false
@@ -339,11 +339,11 @@ func rhythm(d *crawldb.Datum, p *segment.Parse, o *Options) {
 	}
 }
 
-// nutchHinted does what Nutch's sitemap job does with a record, given what the
+// applySitemapEntryCompat does what Nutch's sitemap job does with a record, given what the
 // rest of a segment made of it. Values that a sitemap does not give are left as
 // they are, where Nutch sets them to zero.
-func nutchHinted(old, made *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
-	if in.Sitemap == nil && in.Hint == nil {
+func applySitemapEntryCompat(old, made *crawldb.Datum, in *Input, o *Options) *crawldb.Datum {
+	if in.Sitemap == nil && in.SitemapEntry == nil {
 		return made
 	}
 	var d crawldb.Datum
@@ -370,7 +370,7 @@ func nutchHinted(old, made *crawldb.Datum, in *Input, o *Options) *crawldb.Datum
 			d.Interval = i
 		}
 	}
-	if h := in.Hint; h != nil && (!known || o.Sitemaps.Overwrite) {
+	if h := in.SitemapEntry; h != nil && (!known || o.Sitemaps.Overwrite) {
 		switch {
 		case h.HasPriority && h.Priority > 0:
 			d.Score = h.Priority

@@ -17,8 +17,8 @@ import (
 	"github.com/recrawl/recrawl/update"
 )
 
-func claim(at time.Time, span time.Duration) *crawldb.Hint {
-	return &crawldb.Hint{Modified: at, Span: span}
+func claim(at time.Time, span time.Duration) *crawldb.SitemapEntry {
+	return &crawldb.SitemapEntry{Modified: at, Span: span}
 }
 
 // What a sitemap says of a page that is known.
@@ -27,7 +27,7 @@ func TestNextClaims(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		status  crawldb.Status
-		hint    *crawldb.Hint
+		hint    *crawldb.SitemapEntry
 		distrib bool // not trusted
 		due     time.Time
 		same    bool // the record stays as it is
@@ -39,7 +39,7 @@ func TestNextClaims(t *testing.T) {
 		{name: "in the month of the visit, which lasts", hint: claim(visited.Add(-time.Hour), 31*day), due: visited.Add(31*day - time.Hour)},
 		{name: "in the year of the visit", hint: claim(visited.Add(-day), 365*day), due: noon.Add(9 * day)},
 		{name: "not trusted", hint: claim(noon.Add(-2*day), time.Second), distrib: true, due: noon.Add(9 * day)},
-		{name: "nothing", hint: &crawldb.Hint{Every: time.Hour, HasPriority: true, Priority: 1}, due: noon.Add(9 * day), same: true},
+		{name: "nothing", hint: &crawldb.SitemapEntry{Every: time.Hour, HasPriority: true, Priority: 1}, due: noon.Add(9 * day), same: true},
 		{name: "to be tried again", status: crawldb.Unfetched, hint: claim(noon.Add(-2*day), time.Second), due: noon.Add(9 * day)},
 		{name: "gone", status: crawldb.Gone, hint: claim(noon.Add(-2*day), time.Second), due: noon},
 	} {
@@ -49,12 +49,12 @@ func TestNextClaims(t *testing.T) {
 		}
 		old.FetchTime, old.LeasedBy, old.LeasedUntil = noon.Add(9*day), "", time.Time{}
 		o := update.Options{Now: func() time.Time { return noon }, Scoring: scoring.OPIC{}}
-		in := update.Input{URL: page, Segment: seg, Hint: c.hint, Trusted: !c.distrib}
+		in := update.Input{URL: page, Segment: seg, SitemapEntry: c.hint, Trusted: !c.distrib}
 		d := update.Next(&old, in, o)
 		if !d.FetchTime.Equal(c.due) {
 			t.Errorf("%s: due at %v, want %v", c.name, d.FetchTime, c.due)
 		}
-		if got, _ := crawldb.HintOf(d.Meta); !c.same && got != *c.hint {
+		if got, _ := crawldb.SitemapEntryOf(d.Meta); !c.same && got != *c.hint {
 			t.Errorf("%s: remembers %+v", c.name, got)
 		}
 		if c.same != (d == &old) || d.Score != old.Score || scoring.Cash(d) != scoring.Cash(&old) || string(d.Signature) != "A" || d.Interval != old.Interval {
@@ -75,11 +75,11 @@ func TestNextClaims(t *testing.T) {
 			t.Errorf("%s: a claim that was false: due at %v, interval %v", c.name, d.FetchTime, d.Interval)
 		}
 		// And the claim counts no more.
-		in = update.Input{URL: page, Segment: seg, Hint: c.hint, Trusted: true}
+		in = update.Input{URL: page, Segment: seg, SitemapEntry: c.hint, Trusted: true}
 		if again := update.Next(d, in, o); !again.FetchTime.Equal(noon.Add(9 * day)) {
 			t.Errorf("%s: due once more at %v", c.name, again.FetchTime)
 		}
-		in.Visit, in.Parse, in.Hint = visitAt(noon.Add(time.Hour), protocol.Success), parsed("B"), nil
+		in.Visit, in.Parse, in.SitemapEntry = visitAt(noon.Add(time.Hour), protocol.Success), parsed("B"), nil
 		if d = update.Next(&listed, in, o); !d.FetchTime.Equal(noon.Add(time.Hour + d.Interval)) {
 			t.Errorf("%s: a claim that was true: due at %v, interval %v", c.name, d.FetchTime, d.Interval)
 		}
@@ -96,17 +96,17 @@ func TestNextNewFromSitemap(t *testing.T) {
 		score    float32
 		modified time.Time
 	}{
-		{name: "nothing", in: update.Input{Hint: &crawldb.Hint{}, Trusted: true}, interval: 30 * day},
-		{name: "weekly", in: update.Input{Hint: &crawldb.Hint{Every: 7 * day, Priority: 1, HasPriority: true}, Trusted: true}, interval: 7 * day},
-		{name: "always", in: update.Input{Hint: &crawldb.Hint{Every: time.Second}, Trusted: true}, interval: day},
-		{name: "always, sitemaps hourly", in: update.Input{Hint: &crawldb.Hint{Every: time.Second}, Trusted: true}, o: update.Options{Sitemaps: update.SitemapOptions{Interval: time.Hour}}, interval: time.Hour},
-		{name: "always, sitemaps at no interval of their own", in: update.Input{Hint: &crawldb.Hint{Every: time.Second}, Trusted: true}, o: update.Options{Sitemaps: update.SitemapOptions{Interval: -1}}, interval: day},
-		{name: "never", in: update.Input{Hint: &crawldb.Hint{Every: 1 << 30 * time.Second}, Trusted: true}, interval: 30 * day},
-		{name: "not trusted", in: update.Input{Hint: &crawldb.Hint{Every: 7 * day}}, interval: 30 * day},
-		{name: "Nutch", in: update.Input{Hint: &crawldb.Hint{Every: time.Second, Priority: 0.8, HasPriority: true, Modified: noon.Add(-day), Span: time.Second}},
+		{name: "nothing", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{}, Trusted: true}, interval: 30 * day},
+		{name: "weekly", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: 7 * day, Priority: 1, HasPriority: true}, Trusted: true}, interval: 7 * day},
+		{name: "always", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: time.Second}, Trusted: true}, interval: day},
+		{name: "always, sitemaps hourly", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: time.Second}, Trusted: true}, o: update.Options{Sitemaps: update.SitemapOptions{Interval: time.Hour}}, interval: time.Hour},
+		{name: "always, sitemaps at no interval of their own", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: time.Second}, Trusted: true}, o: update.Options{Sitemaps: update.SitemapOptions{Interval: -1}}, interval: day},
+		{name: "never", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: 1 << 30 * time.Second}, Trusted: true}, interval: 30 * day},
+		{name: "not trusted", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: 7 * day}}, interval: 30 * day},
+		{name: "Nutch", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{Every: time.Second, Priority: 0.8, HasPriority: true, Modified: noon.Add(-day), Span: time.Second}},
 			o: update.Options{NutchCompat: true}, interval: time.Minute, score: 0.8, modified: noon.Add(-day)},
-		{name: "Nutch, nothing", in: update.Input{Hint: &crawldb.Hint{}}, o: update.Options{NutchCompat: true}, interval: 30 * day, score: 0.5},
-		{name: "Nutch, priority 0", in: update.Input{Hint: &crawldb.Hint{HasPriority: true, Every: 1 << 30 * time.Second}},
+		{name: "Nutch, nothing", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{}}, o: update.Options{NutchCompat: true}, interval: 30 * day, score: 0.5},
+		{name: "Nutch, priority 0", in: update.Input{SitemapEntry: &crawldb.SitemapEntry{HasPriority: true, Every: 1 << 30 * time.Second}},
 			o: update.Options{NutchCompat: true, Sitemaps: update.SitemapOptions{Bounds: schedule.Bounds{Max: 60 * day}}}, interval: 60 * day, score: 0.5},
 	} {
 		c.in.URL, c.in.Segment, c.o.Now = page, seg, func() time.Time { return noon }
@@ -128,15 +128,15 @@ func TestNextNewFromSitemap(t *testing.T) {
 		c.o.Sitemaps.Overwrite = true
 		d = update.Next(&old, c.in, c.o)
 		every, at := c.interval, c.modified
-		if c.in.Hint.Every == 0 {
+		if c.in.SitemapEntry.Every == 0 {
 			every = old.Interval
 		}
 		if at.IsZero() {
 			at = old.Modified
 		}
 		score := old.Score
-		if c.in.Hint.Priority > 0 {
-			score = c.in.Hint.Priority
+		if c.in.SitemapEntry.Priority > 0 {
+			score = c.in.SitemapEntry.Priority
 		}
 		if d.Score != score || d.Interval != every || !d.Modified.Equal(at) || string(d.Signature) != "A" {
 			t.Errorf("%s: overwritten by %+v", c.name, d)
@@ -151,7 +151,7 @@ func TestClaimOfAPageThatIsGone(t *testing.T) {
 	for _, code := range []protocol.Code{protocol.NotFound, protocol.MovedPerm} {
 		old := known(crawldb.Fetched, 0, "A")
 		old.FetchTime = noon.Add(60 * day)
-		d := update.Next(&old, update.Input{URL: page, Segment: seg, Hint: claim(noon.Add(-2*day), time.Second), Trusted: true}, o)
+		d := update.Next(&old, update.Input{URL: page, Segment: seg, SitemapEntry: claim(noon.Add(-2*day), time.Second), Trusted: true}, o)
 		if !d.FetchTime.Equal(noon) {
 			t.Fatalf("due at %v", d.FetchTime)
 		}

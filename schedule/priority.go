@@ -82,9 +82,9 @@ func linePriority(latest time.Time) float32 {
 }
 
 // goneFor reports whether a page has been gone for at least the greatest interval (see
-// Learned.Gone), and no sign says that it is back.
+// Learned.Gone), and no signal says that it is back.
 func goneFor(d *crawldb.Datum, most time.Duration) bool {
-	return d.Status == crawldb.Gone && d.Interval >= most && SignsOf(d) == 0 && !d.FetchTime.Before(d.LastFetch.Add(d.Interval))
+	return d.Status == crawldb.Gone && d.Interval >= most && SignalsOf(d) == 0 && !d.FetchTime.Before(d.LastFetch.Add(d.Interval))
 }
 
 // patience returns for how long such a page is left alone at most: see [Learned.Gone]. If the
@@ -98,9 +98,9 @@ func (p *Plan) patience(most time.Duration) time.Duration {
 // may be some days late.
 func (s Learned) latest(d *crawldb.Datum, part time.Duration) time.Time {
 	at := d.FetchTime
-	if SignsOf(d) == 0 || !at.Before(d.LastFetch.Add(d.Interval)) {
+	if SignalsOf(d) == 0 || !at.Before(d.LastFetch.Add(d.Interval)) {
 		at = at.Add(d.Interval / 4)
-	} // a sign makes a visit worth more than the threshold at once, so do not wait
+	} // a signal makes a visit worth more than the threshold at once, so do not wait
 	if _, ok := fixedInterval(*d); ok {
 		return at
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// pot adds up the gifts that no link received. The sum is exact, whatever the
-// order of the pages: it has room for every bit that a float64 can have.
-type pot struct{ sum big.Float }
+// undistributedScore adds up the score that pages gave away and no link received. The sum is
+// exact, whatever the order of the pages: it has room for every bit that a float64 can have.
+type undistributedScore struct{ sum big.Float }
 
-func (p *pot) add(of *segment.Parse) {
+func (p *undistributedScore) add(of *segment.Parse) {
 	rest := of.Gave
 	for _, l := range of.Links {
 		rest -= l.Score
@@ -22,7 +22,7 @@ func (p *pot) add(of *segment.Parse) {
 	}
 }
 
-func (p *pot) share(visits int) float64 {
+func (p *undistributedScore) share(visits int) float64 {
 	all, _ := p.sum.Float64()
 	if visits == 0 || math.IsInf(all, 0) {
 		return 0

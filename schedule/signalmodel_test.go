@@ -19,8 +19,8 @@ func poissonTail(k int, z float64) float64 {
 	return 1 - sum
 }
 
-// closed is ψ and W as sums over how many signs there were.
-func closed(s Signals, x float64) (psi, fresh float64) {
+// closed is ψ and W as sums over how many signals there were.
+func closed(s SignalQuality, x float64) (psi, fresh float64) {
 	alpha := 1 - s.Recall
 	gamma, beta := s.Recall/s.Precision, -math.Log1p(-s.Precision)/alpha
 	for k := 0; float64(k)*beta < x; k++ {
@@ -33,7 +33,7 @@ func closed(s Signals, x float64) (psi, fresh float64) {
 
 // The table is what the sums say, and goes back where it came from.
 func TestSignalledWorth(t *testing.T) {
-	for _, s := range []Signals{{.1, .05}, {.1, .98}, {.5, .5}, {.5, .8}, {.8, .8}, {.95, .95}, {.98, .98}, {.98, .05}, {.3, .6}} {
+	for _, s := range []SignalQuality{{.1, .05}, {.1, .98}, {.5, .5}, {.5, .8}, {.8, .8}, {.95, .95}, {.98, .98}, {.98, .05}, {.3, .6}} {
 		w := worthOf(s)
 		for _, x := range []float64{.03, .04, .1, .5, .9, 1.7, 3, 5} {
 			psi, fresh := closed(s, x)
@@ -55,7 +55,7 @@ func TestSignalledWorth(t *testing.T) {
 		if !math.IsInf(w.inverse(1), 1) || w.inverse(0) != 0 || w.g[worthPoints-1] < .995 || w.g[worthPoints-1] > 1.002 {
 			t.Errorf("%v: %v, %v, worth %v at most", s, w.inverse(1), w.inverse(0), w.g[worthPoints-1])
 		}
-		// More is worth more, and with signs a visit can wait longer.
+		// More is worth more, and with signals a visit can wait longer.
 		last := 0.0
 		for i := range 99 {
 			x := w.inverse(float64(i+1) / 100)
@@ -68,7 +68,7 @@ func TestSignalledWorth(t *testing.T) {
 }
 
 func TestSignalsRounded(t *testing.T) {
-	for from, want := range map[Signals]Signals{
+	for from, want := range map[SignalQuality]SignalQuality{
 		{}: {}, {math.NaN(), 1}: {}, {1, math.NaN()}: {}, {.09, 1}: {}, {1, .04}: {}, {1, 1}: {.98, .98}, {.81, .62}: {.8, .6}, {.9, .96}: {.9, .96}, {.12, .06}: {.1, .05},
 	} {
 		if got := from.rounded(); math.Abs(got.Precision-want.Precision) > 1e-9 || math.Abs(got.Recall-want.Recall) > 1e-9 {
@@ -78,9 +78,9 @@ func TestSignalsRounded(t *testing.T) {
 }
 
 // Many pages of one kind, visited at random: what is learned of their rate is right on
-// average, whether signs are true or not.
+// average, whether signals are true or not.
 func TestSignalledRate(t *testing.T) {
-	for _, s := range []Signals{{.9, .9}, {.5, .5}, {.8, .3}} {
+	for _, s := range []SignalQuality{{.9, .9}, {.5, .5}, {.8, .3}} {
 		w := worthOf(s)
 		const perDay = .1
 		chance := newChances(7)
@@ -109,8 +109,8 @@ func TestSignalledRate(t *testing.T) {
 			t.Errorf("%v: rates are %v of what they are", s, bias)
 		}
 	}
-	// Without signs it is what it was, as is a visit that finds nothing.
-	if w, r := worthOf(Signals{.98, .05}), (Rate{2, 30}); math.Abs(w.changed(r, 10*24*time.Hour, 0).PerDay()-r.Changed(10*24*time.Hour).PerDay()) > .004 {
+	// Without signals it is what it was, as is a visit that finds nothing.
+	if w, r := worthOf(SignalQuality{.98, .05}), (Rate{2, 30}); math.Abs(w.changed(r, 10*24*time.Hour, 0).PerDay()-r.Changed(10*24*time.Hour).PerDay()) > .004 {
 		t.Errorf("%v, %v", w.changed(r, 10*24*time.Hour, 0), r.Changed(10*24*time.Hour))
 	}
 }
@@ -132,7 +132,7 @@ func (c *chances) exp() float64 { return -math.Log(c.next()) }
 
 // A visit after an infinite time gains everything.
 func TestSignalledForEver(t *testing.T) {
-	w := worthOf(Signals{.5, .8})
+	w := worthOf(SignalQuality{.5, .8})
 	for _, x := range []float64{1e300, math.Inf(1)} {
 		if got := w.worth(x); got != w.g[worthPoints-1] {
 			t.Errorf("at %v worth %v, want %v", x, got, w.g[worthPoints-1])
