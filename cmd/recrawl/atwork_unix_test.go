@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/protocol/webtest"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 // While a crawl is running, status says what it does; after it was killed, what the store
@@ -52,16 +51,5 @@ func TestStatusOfACrawlAtWork(t *testing.T) {
 	wait(t, c, out, errs)
 	if text := ok(t, "status", "-d", s.dir); !strings.HasPrefix(text, "copies:") {
 		t.Errorf("when it was killed: %s", text)
-	}
-
-	db, err := pebblestore.Open(s.dir, pebblestore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := recrawl(t, "status", "-d", s.dir); r.code != 1 || !strings.Contains(r.err, "and this is neither") {
-		t.Errorf("while something else has the directory: %+v", r)
-	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
 	}
 }

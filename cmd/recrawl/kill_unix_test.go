@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
@@ -33,20 +34,20 @@ var (
 // there if nobody is killed: crawl db, link db, segments, statistics of hosts, and
 // files beside them.
 //
-// Without a flag a few of the calls are picked for each verb. All of them, and
-// 1,000 random instants, are
+// The quick form kills each verb once, by turns before a change and at a random instant; the
+// exhaustive one does both. All changes, and 1,000 random instants, are
 //
 //	go test ./cmd/recrawl -run TestKill -kills 1000 -timeout 2h -v
 func TestKill(t *testing.T) {
 	t.Parallel()
-	k := &killer{random: rand.New(rand.NewPCG(*killSeed, 0)), points: 1, instants: 1, classes: map[string]int{}}
+	k := &killer{random: rand.New(rand.NewPCG(*killSeed, 0)), points: 1, instants: 1, byTurns: !testlevel.Exhaustive && *kills == 0, classes: map[string]int{}}
 	if *kills > 0 {
 		k.points = *killAt
 		k.instants = (*kills + len(jobs()) - 1) / len(jobs())
 	}
 	p := newPlace(t, &webtest.Web{Hosts: 6, PagesPerHost: 40, LinksPerPage: 6, WordsPerPage: 30, Sitemaps: true})
 	if _, err := k.trace(t, p, job{now: killDay1, args: []string{"readdb", "--help"}}, 0); err != nil {
-		k.points, k.instants = 0, max(k.instants, 5)
+		k.points, k.instants, k.byTurns = 0, max(k.instants, testlevel.Pick(2, 5)), false
 		t.Logf("NO TRACER: %v. No kill is aimed at a call to the system; there are more at random instants.", err)
 	}
 	for _, j := range jobs() {
@@ -56,7 +57,7 @@ func TestKill(t *testing.T) {
 	for _, class := range slices.Sorted(maps.Keys(k.classes)) {
 		t.Logf("%6d before a %s", k.classes[class], class)
 	}
-	if k.done < 60 && *killOnly == "" {
+	if k.done < testlevel.Pick(20, 60) && *killOnly == "" {
 		t.Errorf("only %d kills", k.done)
 	}
 }
@@ -65,7 +66,7 @@ func TestKill(t *testing.T) {
 // of these in the background, and for Compact.
 func TestKillMerges(t *testing.T) {
 	t.Parallel()
-	k := &killer{random: rand.New(rand.NewPCG(*killSeed, 424)), points: 2, instants: 2, classes: map[string]int{}}
+	k := &killer{random: rand.New(rand.NewPCG(*killSeed, 424)), points: testlevel.Pick(1, 2), instants: 2, classes: map[string]int{}}
 	if *kills > 0 {
 		k.points, k.instants = *killAt, *kills
 	}
@@ -150,6 +151,8 @@ type killer struct {
 	random   *rand.Rand
 	points   int // calls to kill a job at; all if there are fewer
 	instants int // and random instants
+	byTurns  bool
+	jobs     int // begun
 
 	done, aimed, again, told int
 	classes                  map[string]int // kills by the kind of call
@@ -191,14 +194,20 @@ func (k *killer) job(t *testing.T, p *place, j job) {
 	} else if *killOnly != "" {
 		k.instants = *kills
 	}
-	for i := range min(k.points, undisturbed.Changes) {
+	points, instants := k.points, k.instants
+	if k.jobs++; k.byTurns && k.jobs%2 == 0 {
+		points = 0
+	} else if k.byTurns {
+		instants = 0
+	}
+	for i := range min(points, undisturbed.Changes) {
 		at := i + 1
-		if k.points < undisturbed.Changes {
-			at += k.random.IntN(undisturbed.Changes/k.points) + i*undisturbed.Changes/k.points - i
+		if points < undisturbed.Changes {
+			at += k.random.IntN(undisturbed.Changes/points) + i*undisturbed.Changes/points - i
 		}
 		k.kill(t, before, j, aim{change: at}, took, want)
 	}
-	for range k.instants {
+	for range instants {
 		k.kill(t, before, j, aim{after: k.instant(took)}, took, want)
 	}
 }

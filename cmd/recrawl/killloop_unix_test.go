@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
@@ -21,7 +22,7 @@ var killPages = flag.Int("kill-pages", 0, "kill crawls of a web of `N` pages eve
 //	go test ./cmd/recrawl -run TestKillLoop -kill-pages 5000 -kills 100 -timeout 2h -v
 func TestKillLoop(t *testing.T) {
 	t.Parallel()
-	pages, most, longest := 240, 8, 120*time.Millisecond
+	pages, most, longest := 240, testlevel.Pick(4, 8), 120*time.Millisecond
 	if *killPages > 0 {
 		pages, most, longest = *killPages, max(*kills, 1), 500*time.Millisecond
 	}
