@@ -15,7 +15,7 @@ import (
 
 // A backup of a running crawl does not change its result, and a crawl that continues from
 // the backup has the same.
-func TestBackupOfACrawlAtWork(t *testing.T) {
+func TestBackupOfRunningCrawl(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 150, Calm: true, Latency: 20 * time.Millisecond})
 	args := s.crawl(append([]string{"-topN", "150"}, s.web.Seeds()...)...)

@@ -57,7 +57,7 @@ func confSite(t *testing.T) (w *smallWeb, args func(verb string, more ...string)
 }
 
 // Stage by stage a configuration of Nutch decides.
-func TestConfDecides(t *testing.T) {
+func TestNutchConfDecides(t *testing.T) {
 	t.Parallel()
 	web, args := confSite(t)
 	record := func(path string) map[string]any {
@@ -264,7 +264,7 @@ func TestCheckAsks(t *testing.T) {
 	}
 }
 
-func TestCheckHelpTeaches(t *testing.T) {
+func TestCheckHelp(t *testing.T) {
 	t.Parallel()
 	helps := map[string]string{"check": ok(t, "check", "--help")}
 	for _, what := range []string{"filter", "normalize", "parse", "robots", "schedule", "conf"} {

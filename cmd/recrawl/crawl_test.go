@@ -447,7 +447,7 @@ func TestReadersShareACrawl(t *testing.T) {
 }
 
 // A verb waits for one that is soon done.
-func TestReaderWaitsForWhoIsSoonDone(t *testing.T) {
+func TestReaderWaitsForShortVerb(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	ok(t, "inject", "-d", dir, "http://a.example/")
@@ -482,7 +482,7 @@ func TestReaderWaitsForWhoIsSoonDone(t *testing.T) {
 }
 
 // A verb that changes a crawl waits, too, such as for the status that a monitor asks for.
-func TestCrawlWaitsForWhoIsSoonDone(t *testing.T) {
+func TestCrawlWaitsForShortVerb(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
 	db, err := pebblestore.Open(s.dir, pebblestore.Options{})

@@ -89,7 +89,7 @@ func TestVerifyAndSalvage(t *testing.T) {
 
 // Damage in a fetch list that is no longer needed stops no verb and does no harm to the
 // segment; verbs that open the crawl report it, and so does verify.
-func TestADamagedListIsReportedAndDoesNoHarm(t *testing.T) {
+func TestDamagedListIsReported(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string

@@ -7,7 +7,7 @@ import (
 )
 
 // Names and other names of verbs, and of the flags of each, are there once.
-func TestNamesAreThereOnce(t *testing.T) {
+func TestNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	c := root(io.Discard, io.Discard)
 	var verbs []string

@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
-func TestInterruptStopsPolitelyAndIsTakenUp(t *testing.T) {
+func TestInterruptedCrawlResumes(t *testing.T) {
 	t.Parallel()
 	web := func() *webtest.Web {
 		return &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true, Latency: 5 * time.Millisecond}
@@ -79,7 +79,7 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 }
 
 // What changes no crawl does not go on: it says so.
-func TestAnInterruptedCheckBeginsAnew(t *testing.T) {
+func TestInterruptedCheckStartsOver(t *testing.T) {
 	t.Parallel()
 	c := exec.Command(program, "check", "filter")
 	in, err := c.StdinPipe()

@@ -40,7 +40,7 @@ const (
 func main() {
 	log.SetOutput(io.Discard) // net/http complains about servers there; -v reports what matters
 	ignoreFileLimit()
-	collectLess(garbage)
+	leaveHeapRoom(heapRoom)
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)

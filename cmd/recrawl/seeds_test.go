@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestSeedsFromWhereTheyAre(t *testing.T) {
+func TestSeedsFromFilesAndStdin(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "seeds")
 	for name, text := range map[string]string{"a.txt": "http://a.example/\n", "b.txt": "http://b.example/\tkey=value\n\nno url\n", "sub/c.txt": "http://c.example/\n"} {

@@ -11,7 +11,7 @@ import (
 
 var verbs = []string{"demo", "crawl", "inject", "generate", "freegen", "sitemap", "fetch", "parse", "update", "invert", "updatehostdb", "dedup", "status", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "clean", "domainstats", "protocolstats", "crawlcomplete", "schedule", "import", "mergedb", "mergelinkdb", "mergesegs", "verify", "salvage", "compact", "backup"}
 
-func TestHelpTeaches(t *testing.T) {
+func TestHelp(t *testing.T) {
 	t.Parallel()
 	root := recrawl(t)
 	if root.code != 0 || root.err != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// demoCrawl is the process that the demo starts and kills: a run on the crawl of the
+// ChildCommand is the process that the demo starts and kills: a run on the crawl of the
 // demo that ends when its standard input does, so that it does not outlive its
 // parent.
 func ChildCommand(warn io.Writer) *cli.Command {

@@ -12,10 +12,12 @@ import (
 
 // The flags. Each verb lists those it heeds.
 
+// Dir returns the flag -d.
 func Dir() cli.Flag {
 	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl (required)"}
 }
 
+// Seeds returns the flag -seeds.
 func Seeds() cli.Flag {
 	return &cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line, or in every file of a directory; - is standard input"}
 }
@@ -42,6 +44,7 @@ func Clock(c *cli.Command) (func() time.Time, error) {
 	return func() time.Time { return t }, nil
 }
 
+// JSON returns the flag -json of verbs that print an object a line.
 func JSON() cli.Flag {
 	return &cli.BoolFlag{Name: "json", Category: OutputGroup, Usage: "print JSON, an object a line, instead of text"}
 }

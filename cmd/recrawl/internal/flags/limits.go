@@ -17,6 +17,7 @@ func FetchLimits() []cli.Flag {
 	}
 }
 
+// ApplyFetchLimits sets what those flags say.
 func ApplyFetchLimits(c *cli.Command, o *fetch.Options) error {
 	if c.IsSet("time-limit") {
 		if o.Limits.TimeLimit = c.Duration("time-limit"); o.Limits.TimeLimit < 0 {

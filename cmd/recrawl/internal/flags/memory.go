@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
+// Memory returns the flag -memory.
 func Memory() cli.Flag {
 	return &cli.StringFlag{Name: "memory", Usage: "keep within `SIZE` bytes of memory, for example 256M or 1G, at least 64M; more is faster (default: 64 MB to sort in, a cache of 128 MB, and a Go heap without a limit)"}
 }
@@ -21,6 +22,7 @@ type MemoryLimit int64
 
 const leastMemory = 64 << 20
 
+// ReadMemory returns the value of -memory.
 func ReadMemory(c *cli.Command) (MemoryLimit, error) {
 	n, given, err := readSize(c, "memory")
 	if err == nil && given && n < leastMemory {
@@ -48,9 +50,10 @@ func readSize(c *cli.Command, name string) (n int64, given bool, err error) {
 
 // The cache of the engine, which is not part of Go's heap, gets three sixteenths, and
 // sorting an eighth. The heap may grow to a half, garbage included. The rest is for what
-// nobody counts: the program itself, buffers of the engine, and what malloc loses
+// is not counted: the program itself, buffers of the engine, and what malloc loses
 // between the blocks of the cache.
 
+// BoundSorting gives sorting its share.
 func (m MemoryLimit) BoundSorting(o *recrawl.Options) {
 	if m > 0 {
 		sort := int(m / 8)
@@ -58,6 +61,7 @@ func (m MemoryLimit) BoundSorting(o *recrawl.Options) {
 	}
 }
 
+// BoundStore gives the engine its share, and limits Go's heap.
 func (m MemoryLimit) BoundStore(o *pebblestore.Options) {
 	if m > 0 {
 		o.CacheSize, o.MemTableSize = int64(m)/16*3, min(int64(m)/64, 64<<20)
@@ -65,6 +69,7 @@ func (m MemoryLimit) BoundStore(o *pebblestore.Options) {
 	}
 }
 
+// MinFree returns the flag -min-free.
 func MinFree() cli.Flag {
 	return &cli.StringFlag{Name: "min-free", Usage: "keep `SIZE` bytes of the disk free, for example 1G: with less, changes wait until 1.5 times as much is free (0: never wait, but fail when the disk is full; default: 64M, or a twentieth of a small disk)"}
 }

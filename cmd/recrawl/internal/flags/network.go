@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
+// Network returns the flags of verbs that make requests.
 func Network() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "agent", Category: NetworkGroup, Usage: "the `NAME` of the crawler: letters, digits, '-' and '_'; sent with every request and looked up in robots.txt (required)"},
@@ -38,7 +39,7 @@ func NewClient(c *cli.Command, o httpproto.Options, now func() time.Time, warn i
 		if c.String("conf") != "" {
 			or = ", or http.agent.name in the configuration"
 		}
-		return nil, Usagef("-agent NAME is required%s: servers want to know who asks", or)
+		return nil, Usagef("-agent NAME is required%s: servers must be able to identify the crawler", or)
 	}
 	for _, s := range c.StringSlice("connect-to") {
 		ct, err := httpproto.ParseConnectTo(s)
@@ -70,6 +71,6 @@ func NewClient(c *cli.Command, o httpproto.Options, now func() time.Time, warn i
 	if err != nil {
 		return nil, UsageError{Err: err}
 	}
-	tellAnonymous(c, cl, warn)
+	warnAnonymous(c, cl, warn)
 	return cl, nil
 }

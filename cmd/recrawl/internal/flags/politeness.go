@@ -34,6 +34,7 @@ be visited again, those of a closed host a day later.
   .example.org  window=22:00-06:00 zone=Europe/Berlin
   paused.test   closed`
 
+// ApplyPoliteness sets what those flags say; ApplyHostRules is for -host-rules.
 func ApplyPoliteness(c *cli.Command, o *fetch.Options) (err error) {
 	if c.IsSet("queue-by") {
 		if o.Politeness.By, err = hostdb.ParseBy(c.String("queue-by")); err != nil {
@@ -79,6 +80,7 @@ func ApplyPoliteness(c *cli.Command, o *fetch.Options) (err error) {
 	return nil
 }
 
+// ApplyHostRules reads the file of -host-rules.
 func ApplyHostRules(c *cli.Command, o *fetch.Options) error {
 	if !c.IsSet("host-rules") {
 		return nil

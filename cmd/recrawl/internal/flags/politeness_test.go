@@ -10,7 +10,7 @@ import (
 )
 
 // On the command line 0 means none, whatever a configuration says.
-func TestNoBounds(t *testing.T) {
+func TestZeroRemovesLimits(t *testing.T) {
 	o := fetch.Options{Politeness: fetch.Politeness{Limiter: &fetch.Limiter{Requests: 3, Bytes: 1000}}}
 	cmd := &cli.Command{Flags: Politeness(), Action: func(_ context.Context, c *cli.Command) error { return ApplyPoliteness(c, &o) }}
 	if err := cmd.Run(t.Context(), []string{"crawl", "-max-bandwidth", "0"}); err != nil {

@@ -80,7 +80,7 @@ func network(s string) (netip.Prefix, error) {
 }
 
 // contactProperty returns the Nutch property for a contact: the page about the crawler,
-// or the mailbox of whoever is responsible for it.
+// or the mailbox of its operator.
 func contactProperty(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch at := strings.Count(s, "@"); {
@@ -92,9 +92,9 @@ func contactProperty(s string) (string, error) {
 	return "", Usagef("-contact: %q is neither the address of a page, such as https://example.com/bot, nor that of a mailbox", s)
 }
 
-// tellAnonymous warns that nobody could complain about the crawler, if it visits servers
-// that others may run.
-func tellAnonymous(c *cli.Command, cl *httpproto.Client, w io.Writer) {
+// warnAnonymous warns that requests name no contact, unless -connect-to leads them to servers of
+// one's own.
+func warnAnonymous(c *cli.Command, cl *httpproto.Client, w io.Writer) {
 	if cl.Anonymous() && len(c.StringSlice("connect-to")) == 0 {
 		fmt.Fprintln(w, "recrawl: requests name no page and no mailbox to contact; -contact sets one")
 	}

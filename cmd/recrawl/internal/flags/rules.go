@@ -18,6 +18,7 @@ func Rules() []cli.Flag {
 	}
 }
 
+// URLRules returns the flag -url-rules.
 func URLRules() cli.Flag {
 	return &cli.StringFlag{Name: "url-rules", Category: SelectionGroup, Usage: "take only URLs that the rules in `FILE` accept, each + or - and a regular expression: see recrawl crawl --help-all. For a verb with -filter, the rules that it applies"}
 }
@@ -69,6 +70,7 @@ func AcceptURLs(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope) 
 	return AcceptURLsIf(c, conf, scope, c.Bool("normalize"), c.Bool("filter"))
 }
 
+// AcceptURLsIf is AcceptURLs for a verb that decides by itself what to do.
 func AcceptURLsIf(c *cli.Command, conf *nutchconf.Options, scope urlfilter.Scope, normalize, filter bool) (func(string) (string, bool), error) {
 	if !normalize && !filter {
 		return nil, nil

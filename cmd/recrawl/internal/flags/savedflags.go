@@ -32,20 +32,21 @@ type SavedFlags struct {
 	Signature string `json:"signature,omitempty"`
 }
 
+// savedFlagsMark is the mark of the crawl db that holds them; stores have it by this name.
 const savedFlagsMark = "command/kept"
 
-// fromConf as the value of a flag makes the crawl forget the value it keeps.
+// fromConf as the value of a flag makes the crawl forget the saved value.
 const fromConf = "conf"
 
-// ReadSavedFlags returns what a crawl remembers. An unreadable mark is an error, not an empty
-// one: nobody could say what an update would do then.
+// ReadSavedFlags returns what a crawl remembers. A mark that cannot be read is an error,
+// since updates would change every interval without it.
 func ReadSavedFlags(ctx context.Context, db crawldb.Store) (k SavedFlags, err error) {
 	mark, err := db.Mark(ctx, savedFlagsMark)
 	if err != nil || mark == "" {
 		return k, err
 	}
 	if err := json.Unmarshal([]byte(mark), &k); err != nil {
-		return k, fmt.Errorf("the flags that the crawl keeps cannot be read: %w", err)
+		return k, fmt.Errorf("the flags that the crawl remembers cannot be read: %w", err)
 	}
 	return k, nil
 }
@@ -61,7 +62,7 @@ func (k SavedFlags) save(ctx context.Context, db crawldb.Store) error {
 	return err
 }
 
-// withCrawl returns k as the flags that were given change it.
+// With returns k as the flags that were given change it.
 func (k SavedFlags) With(c *cli.Command) SavedFlags {
 	if c.Name == "schedule" {
 		return k // there, -budget means something else

@@ -10,6 +10,7 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
+// Scoring returns the flag -scoring, which a crawl remembers.
 func Scoring() cli.Flag {
 	return &cli.StringFlag{Name: "scoring", Category: SelectionGroup, Usage: "order pages by these `FILTERS`, separated by commas: opic, pagerank, depth or depth=MAX, orphan, urlmeta=TAG+TAG, link. The crawl remembers them until others are given; conf: as -conf says (default: opic)"}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/nutch/expression"
 )
 
+// IgnoreExternal returns the flag -ignore-external.
 func IgnoreExternal() cli.Flag {
 	return &cli.BoolFlag{Name: "ignore-external", Category: SelectionGroup, Usage: "follow no links to other hosts; ports and schemes do not count"}
 }

@@ -44,6 +44,7 @@ func AcceptShared(root *cli.Command) {
 	}
 }
 
+// Join puts flags and lists of flags together.
 func Join(lists ...any) []cli.Flag {
 	var all []cli.Flag
 	for _, l := range lists {

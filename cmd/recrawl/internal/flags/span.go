@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
+// Span returns a flag that is a length of time, see ParseSpan.
 func Span(group, name, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Category: group, Usage: usage}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
+// ExplanationJSON returns an explanation under the names of docs/json.md.
 func ExplanationJSON(e *recrawl.Explanation) map[string]any {
 	out := map[string]any{"url": e.URL, "normal": e.Normal, "verdict": e.Verdict, "due": e.Due, "leased": e.Leased,
 		"robots_known": e.RobotsKnown, "robots_allowed": e.RobotsAllowed, "robots_unavailable": e.RobotsUnavailable, "crawl_delay_seconds": e.CrawlDelay.Seconds()}
@@ -44,6 +45,7 @@ func ExplanationJSON(e *recrawl.Explanation) map[string]any {
 	return out
 }
 
+// Explanation prints the verdict first, what robots.txt says next to it, and then the rest.
 func Explanation(w io.Writer, e *recrawl.Explanation) error {
 	fmt.Fprintf(w, "%s\n", e.Verdict)
 	if e.Rejected == nil || errors.Is(e.Rejected, urlfilter.ErrRejected) {

@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Failures counts the visits without a result: those that our own rules refused, and
-// those that failed.
+// Failures counts the visits without a result: those that the crawler refused by its own
+// rules, and those that failed.
 type Failures struct {
 	refused, failed reasons
 	others          int
@@ -24,6 +24,7 @@ type Failures struct {
 // are few.
 type reasons map[[2]string]int
 
+// Add counts a visit; it is an OnVisit of a fetch.
 func (t *Failures) Add(v segment.Visit, _ fetch.Progress) {
 	m := &t.failed
 	switch v.Outcome.Code {
@@ -49,8 +50,8 @@ func (t *Failures) Report(w io.Writer, verbose bool) {
 	}
 }
 
-// before ends a hint: refused pages are due again only in weeks.
-const before = ", and -adddays 90 retries before the page is due again"
+// retryHint ends a hint: refused pages are due again only in weeks.
+const retryHint = ", and -adddays 90 retries before the page is due again"
 
 func (r reasons) report(w io.Writer) {
 	for i, why := range slices.SortedFunc(maps.Keys(r), func(x, y [2]string) int {
@@ -63,10 +64,10 @@ func (r reasons) report(w io.Writer) {
 		hint := ""
 		switch why[1] {
 		case "address: loopback", "address: private use", "address: link-local", "address: unique local":
-			hint = "; -allow-private allows loopback, private and link-local ones" + before
+			hint = "; -allow-private allows loopback, private and link-local ones" + retryHint
 		default:
 			if strings.HasPrefix(why[1], "url: port ") {
-				hint = "; -allow-port allows it" + before
+				hint = "; -allow-port allows it" + retryHint
 			}
 		}
 		fmt.Fprintf(w, "recrawl: %d %s: %s%s\n", r[why], why[0], why[1], hint)

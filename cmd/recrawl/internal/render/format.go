@@ -26,6 +26,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%.2fd", float64(d)/float64(day))
 }
 
+// Size formats a number of bytes.
 func Size(n int64) string {
 	switch {
 	case n >= 1e9:
@@ -73,6 +74,7 @@ func Days(days float64) string {
 	return fmt.Sprintf("%.3gd", days)
 }
 
+// Time formats a time to the millisecond, in UTC.
 func Time(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -80,6 +82,7 @@ func Time(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
+// OrNull returns what Nutch prints for an empty text.
 func OrNull(s string) string {
 	if s == "" {
 		return "null"

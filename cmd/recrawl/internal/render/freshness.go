@@ -242,6 +242,7 @@ type wantedJSON struct {
 	Short *float64 `json:"too_small_by_per_day"`
 }
 
+// NewFreshnessJSON returns a report for JSON, with what keeps each of the wanted shares fresh.
 func NewFreshnessJSON(f *recrawl.Freshness, wants []float64) *FreshnessJSON {
 	j := &FreshnessJSON{At: f.At, Sampled: f.Sampled, conditionJSON: newConditionJSON(&f.Condition)}
 	if f.Budget > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // What was found within the first hour is no ground for a forecast.
-func TestBacklogOfAYoungCrawl(t *testing.T) {
+func TestBacklogOfYoungCrawl(t *testing.T) {
 	now := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	for since, want := range map[time.Duration]string{
 		10 * time.Second: "9; since 2026-01-05T07:59:50.000Z, 1000 a day were visited for the first time and 5000 found",

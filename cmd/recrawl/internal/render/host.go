@@ -10,6 +10,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
+// Host prints what is known about a host.
 func Host(w *bufio.Writer, h *hostdb.Host) {
 	s := h.Stats
 	fmt.Fprintf(w, "%s\tnext %s\tcrawl-delay %v\tbackoff %d\tfetched %d\tnotmodified %d\tredirected %d\tgone %d\tfailed %d, %d in a row\t%s\n",
@@ -37,6 +38,7 @@ func Host(w *bufio.Writer, h *hostdb.Host) {
 	}
 }
 
+// HostJSON is a host under the names of docs/json.md.
 type HostJSON struct {
 	Name       string       `json:"name"`
 	NextFetch  *time.Time   `json:"next_fetch,omitempty"`
@@ -78,6 +80,7 @@ type robotsJSON struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
+// NewHostJSON returns a host for JSON.
 func NewHostJSON(h *hostdb.Host) HostJSON {
 	j := HostJSON{Name: h.Name, NextFetch: TimeOrNil(h.NextFetch), LastFetch: TimeOrNil(h.LastFetch), CrawlDelay: h.CrawlDelay.Seconds(), Backoff: h.Backoff, Stats: visitsJSON(h.Stats),
 		Counted: TimeOrNil(h.Counted), Homepage: h.Homepage, Score: h.Score, DNSFailures: h.DNSFailures, ConnectionFailures: h.ConnectionFailures,
@@ -95,6 +98,7 @@ func NewHostJSON(h *hostdb.Host) HostJSON {
 	return j
 }
 
+// LastmodJSON says how often the lastmod of the sitemaps of a host was true.
 type LastmodJSON struct {
 	Hits    int64 `json:"hits"`
 	False   int64 `json:"false"`

@@ -7,10 +7,10 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// A verb that prints the names of the segments it makes may be killed after making
-// them and before printing: its caller knows nothing of them, and runs it again. So
-// it notes in the crawl what it is about to make, and removes the note after printing;
-// a verb that finds its own note resumes from there.
+// PendingOutput is a note about segments whose names are not printed yet. A verb that makes
+// segments may be killed before it has printed their names, and is then run again. So it
+// saves this note in the crawl before it makes them, and clears it after printing. A verb
+// that finds its own note prints what was made, and makes no more.
 type PendingOutput struct {
 	Verb string `json:"verb"`
 	// After is the newest segment that existed before.
@@ -24,24 +24,25 @@ type PendingOutput struct {
 	Whole   bool     `json:"whole,omitempty"`
 }
 
-// pendingOutputMark is the progress mark that holds the note.
+// pendingOutputMark is the mark of the crawl db that holds the note; stores have it by this
+// name.
 const pendingOutputMark = "command/untold"
 
-// ReadPendingOutput returns the note of a verb, or the zero untold.
-func ReadPendingOutput(ctx context.Context, db crawldb.Store, verb string) (u PendingOutput, err error) {
+// ReadPendingOutput returns the note of a verb, or a zero PendingOutput if it has none.
+func ReadPendingOutput(ctx context.Context, db crawldb.Store, verb string) (p PendingOutput, err error) {
 	mark, err := db.Mark(ctx, pendingOutputMark)
 	if err != nil || mark == "" {
-		return u, err
+		return p, err
 	}
-	if err := json.Unmarshal([]byte(mark), &u); err != nil || u.Verb != verb {
+	if err := json.Unmarshal([]byte(mark), &p); err != nil || p.Verb != verb {
 		return PendingOutput{}, nil
 	}
-	return u, nil
+	return p, nil
 }
 
 // Save stores the note durably.
-func (u PendingOutput) Save(ctx context.Context, db crawldb.Store) error {
-	b, err := json.Marshal(u)
+func (p PendingOutput) Save(ctx context.Context, db crawldb.Store) error {
+	b, err := json.Marshal(p)
 	if err == nil {
 		err = db.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(pendingOutputMark, string(b))})
 	}

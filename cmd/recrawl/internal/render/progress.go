@@ -70,6 +70,7 @@ type Meter struct {
 	n  []int
 }
 
+// PerSecond notes that n things are done by now, and returns how many are done a second.
 func (m *Meter) PerSecond(now time.Time, n int) float64 {
 	m.at, m.n = append(m.at, now), append(m.n, n)
 	for len(m.at) > 2 && now.Sub(m.at[0]) > 10*time.Second {

@@ -32,6 +32,7 @@ type RecordJSON struct {
 	Meta         map[string]string `json:"metadata,omitempty"`
 }
 
+// NewRecordJSON returns a record for JSON.
 func NewRecordJSON(d *crawldb.Datum) RecordJSON {
 	r := RecordJSON{URL: d.URL, StatusCode: uint8(d.Status), StatusName: d.Status.String(), FetchTime: JSONTime(d.FetchTime),
 		LastFetch: TimeOrNil(d.LastFetch), ModifiedTime: TimeOrNil(d.Modified), Retries: d.Retries, Interval: int64(d.Interval / time.Second),
@@ -46,6 +47,7 @@ func NewRecordJSON(d *crawldb.Datum) RecordJSON {
 	return r
 }
 
+// Record prints a record, with Nutch's names where it has them.
 func Record(w io.Writer, d *crawldb.Datum) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "URL: %s\nStatus: %d (%s)\nFetch time: %s\n", d.URL, d.Status, d.Status, Time(d.FetchTime))

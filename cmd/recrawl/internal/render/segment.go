@@ -7,12 +7,14 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
+// VisitJSON returns a visit under the names of docs/json.md.
 func VisitJSON(v *segment.Visit) any {
 	return map[string]any{"url": v.URL, "time": v.Time, "outcome": v.Outcome.Code.String(), "status": v.Outcome.Status, "location": v.Outcome.Location, "reason": v.Outcome.Reason,
 		"retry_after_seconds": v.Outcome.RetryAfter.Seconds(), "content_type": v.ContentType, "etag": v.ETag, "last_modified": v.LastModified, "truncated": v.Truncated,
 		"bytes": v.Bytes, "elapsed_ms": v.Elapsed.Milliseconds(), "hops": v.Hops, "via": v.Via}
 }
 
+// DataJSON returns what was parsed of a page, without text and links.
 func DataJSON(d *segment.Data) any {
 	p := &d.Parsed
 	type link struct {
@@ -36,6 +38,7 @@ type propertyJSON struct {
 	Value string `json:"value"`
 }
 
+// PropertiesJSON returns the meta elements of a page.
 func PropertiesJSON(all []page.Property) []propertyJSON {
 	list := make([]propertyJSON, len(all))
 	for i, p := range all {
@@ -44,6 +47,7 @@ func PropertiesJSON(all []page.Property) []propertyJSON {
 	return list
 }
 
+// ParseJSON returns how the parsing of a page ended.
 func ParseJSON(p *segment.Parse) any {
 	type link struct {
 		URL   string  `json:"url"`

@@ -11,6 +11,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
+// OutcomesJSON returns numbers of visits by the name of their outcome.
 func OutcomesJSON(visits map[protocol.Code]int) map[string]int {
 	m := map[string]int{}
 	for code, n := range visits {
@@ -19,6 +20,7 @@ func OutcomesJSON(visits map[protocol.Code]int) map[string]int {
 	return m
 }
 
+// Outcomes prints a line for each outcome of visits, in the order of their codes.
 func Outcomes(w io.Writer, visits map[protocol.Code]int) {
 	codes := make([]protocol.Code, 0, len(visits))
 	for code := range visits {
@@ -30,6 +32,7 @@ func Outcomes(w io.Writer, visits map[protocol.Code]int) {
 	}
 }
 
+// RedirectsJSON returns what became of redirects.
 func RedirectsJSON(r *fetch.Redirects) map[string]int {
 	return map[string]int{"followed": r.Followed, "limit": r.Limit, "loops": r.Loops, "rejected": r.Rejected, "waiting": r.Waiting, "downgrades": r.Downgrades}
 }

@@ -88,7 +88,7 @@ func copyConfig(dir, to string) error {
 // backUp makes a backup, or asks the process that has the crawl open to make it.
 func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblestore.BackupReport, err error) {
 	o := pebblestore.BackupOptions{Copy: c.Bool("copy")}
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		db, err := a.openToChange(ctx, c, true)
 		if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
 			db, err = a.openToRead(ctx, c, onceCache)
@@ -100,7 +100,7 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 		if !errors.Is(err, pebblestore.ErrLocked) {
 			return r, err
 		}
-		if !told {
+		if !reported {
 			fmt.Fprintf(a.err, "recrawl: %v: asking that process for a backup, or waiting until it ends\n", err)
 		}
 		if r, err = control.RequestBackup(ctx, c.String("d"), to, o); !errors.Is(err, fs.ErrNotExist) {

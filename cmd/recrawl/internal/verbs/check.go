@@ -67,7 +67,7 @@ type checker struct {
 	conf  *nutchconf.Options // nil without -conf
 	rules *urlfilter.Rules
 
-	policies recrawl.Options // those the crawl keeps, if there is one
+	policies recrawl.Options // those of the crawl, by its saved flags, if there is one
 }
 
 func (a *app) checker(c *cli.Command) (*checker, error) {

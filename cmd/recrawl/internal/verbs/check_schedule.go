@@ -58,7 +58,7 @@ the schedule are the crawl's.
 				}
 				defer func() { err = errors.Join(err, db.Close()) }()
 				store = db.Crawl()
-				if k.policies, err = keptPolicies(ctx, db, k.conf); err != nil {
+				if k.policies, err = savedPolicies(ctx, db, k.conf); err != nil {
 					return err
 				}
 			}
@@ -72,9 +72,9 @@ the schedule are the crawl's.
 	}
 }
 
-// keptPolicies returns the policies that a crawl keeps, with the plan of a learned
+// savedPolicies returns the policies of a crawl by its saved flags, with the plan of a learned
 // schedule.
-func keptPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Options) (o recrawl.Options, err error) {
+func savedPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Options) (o recrawl.Options, err error) {
 	if conf != nil {
 		o = conf.Crawl
 	}

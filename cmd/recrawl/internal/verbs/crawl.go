@@ -102,8 +102,8 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 	if DiskFull(err) && ctx.Err() == nil {
 		return err
 	}
-	s.trouble.Report(a.err, c.Bool("v"))
-	s.tellDamage(a.err)
+	s.failures.Report(a.err, c.Bool("v"))
+	s.reportDamage(a.err)
 	if e := a.printCrawl(c, &report, err == nil); err == nil {
 		err = e
 	}

@@ -19,9 +19,9 @@ func (a *app) delivered(ctx context.Context, s *session) error {
 	return render.ClearPendingOutput(ctx, s.db.Crawl())
 }
 
-// reportSegments runs a verb that makes segments for fetch, of something in particular or of
-// what is due, and prints their names. If an earlier run made its segments of the same but
-// could not print them, it prints those and makes none.
+// reportSegments makes segments for fetch and prints their names. of identifies what they are
+// made of; it is empty for what is due. If an earlier run of the verb made segments of the same
+// and could not print their names, it prints those and makes none.
 func (a *app) reportSegments(ctx context.Context, s *session, verb, of string, make func() (generate.Report, error), print func(*generate.Report) error) error {
 	u, err := render.ReadPendingOutput(ctx, s.db.Crawl(), verb)
 	if err != nil {

@@ -59,8 +59,8 @@ func repeats(c *cli.Command) bool {
 	if n, err := flags.ReadMinFree(c); n < 0 || err != nil {
 		return false
 	}
-	told := c.String("seeds") == flags.StdinArg || c.String("file") == flags.StdinArg || slices.Contains(c.Args().Slice(), flags.StdinArg)
-	return c.Category != flags.ReadVerbs && c.Name != "crawl" && !told
+	readsStdin := c.String("seeds") == flags.StdinArg || c.String("file") == flags.StdinArg || slices.Contains(c.Args().Slice(), flags.StdinArg)
+	return c.Category != flags.ReadVerbs && c.Name != "crawl" && !readsStdin
 }
 
 // retryVerbWhileFull calls open, which opens something, runs a verb on it and closes it. If the disk
@@ -92,16 +92,16 @@ func retryVerbWhileFull[T any](ctx context.Context, a *app, c *cli.Command, verb
 // store cannot wait: on opening, on syncing, and in the directory of temporary files.
 // The verb resumes where it stopped.
 func (a *app) retryWhileFull(ctx context.Context, verb func() error) error {
-	pause, told := time.Second, false
+	pause, reported := time.Second, false
 	for {
 		err := verb()
 		if ctx.Err() != nil || !DiskFull(err) {
 			return err
 		}
-		if !told {
+		if !reported {
 			fmt.Fprintf(a.err, "recrawl: paused: %v; resumes when there is room\n", err)
 		}
-		told = true
+		reported = true
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

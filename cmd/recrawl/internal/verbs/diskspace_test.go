@@ -18,7 +18,7 @@ import (
 )
 
 // If the disk is full where the store cannot wait, a verb is run again if possible.
-func TestRoomIsWaitedFor(t *testing.T) {
+func TestVerbIsRepeatedAfterFullDisk(t *testing.T) {
 	for _, test := range []struct {
 		args  string
 		times int // that the verb is run

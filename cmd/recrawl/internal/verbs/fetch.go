@@ -49,7 +49,7 @@ resumes where it stopped.
 				stop := a.watched(c, s)
 				r, err := stage(ctx, name)
 				stop()
-				s.trouble.Report(a.err, c.Bool("v"))
+				s.failures.Report(a.err, c.Bool("v"))
 				if err != nil {
 					return err
 				}

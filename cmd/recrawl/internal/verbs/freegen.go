@@ -59,7 +59,7 @@ func (a *app) runFreegen(ctx context.Context, c *cli.Command) error {
 	}
 	print := func(r *generate.Report) error {
 		if !c.Bool("json") && r.Selected == 0 {
-			tellRejected(a.err, r)
+			printRejected(a.err, r)
 			return fmt.Errorf("no URL to fetch in %s", strings.Join(files, ", "))
 		}
 		return a.printGenerate(c, r)
@@ -78,8 +78,8 @@ func (a *app) runFreegen(ctx context.Context, c *cli.Command) error {
 	})
 }
 
-// identity tells files apart by their names and by when they were written. Nothing tells
-// what comes through a pipe from what came before: each time it is something else.
+// identity identifies files by their names, sizes and times. A pipe has no identity: each call
+// returns another one for it.
 func identity(names []string) (string, error) {
 	var of strings.Builder
 	for _, name := range names {
@@ -100,14 +100,14 @@ func identity(names []string) (string, error) {
 	return of.String(), nil
 }
 
-// readable says what is known of a file that is to be read, nil of standard input and other
-// pipes, or why it cannot be read, before a crawl is created for what is in it.
+// readable returns the FileInfo of a file to read, nil for standard input and other pipes, or
+// why the file cannot be read. It is called before a crawl is created.
 func readable(name string) (os.FileInfo, error) {
 	if name == flags.StdinArg {
 		return nil, nil
 	}
 	if info, err := os.Stat(name); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
-		return nil, nil // who opens it takes from others what is in it
+		return nil, nil // opening it would take its content from the reader
 	}
 	f, err := os.Open(name)
 	if err != nil {

@@ -96,12 +96,12 @@ func (a *app) printGenerate(c *cli.Command, r *generate.Report) error {
 		}
 		fmt.Fprintf(a.err, "recrawl: %s%s\n", nothing, next)
 	}
-	tellRejected(a.err, r)
+	printRejected(a.err, r)
 	return nil
 }
 
-// tellRejected says how many records were rejected for each reason.
-func tellRejected(w io.Writer, r *generate.Report) {
+// printRejected says how many records were rejected for each reason.
+func printRejected(w io.Writer, r *generate.Report) {
 	for _, why := range generate.Reasons() {
 		if n := r.Rejected[why]; n > 0 {
 			fmt.Fprintf(w, "%12d %s\n", n, why)

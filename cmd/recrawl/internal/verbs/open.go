@@ -56,14 +56,14 @@ func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.O
 	return pebblestore.Open(dir, o)
 }
 
-// lockPatience is how long a verb waits for another that is soon done.
+// lockPatience is how long a verb waits for one that has announced no long run.
 const lockPatience = time.Minute
 
 // waitForLock opens a directory, and waits a little while another process has it: a crawl is
 // not to fail because a monitor has just asked for its status. Only verbs that may run
 // for days announce themselves, and for those it does not wait.
 func (a *app) waitForLock(ctx context.Context, dir string, open func() error) error {
-	for began, told := time.Now(), false; ; {
+	for began, reported := time.Now(), false; ; {
 		err := open()
 		if !errors.Is(err, pebblestore.ErrLocked) || time.Since(began) > lockPatience {
 			return err
@@ -71,9 +71,9 @@ func (a *app) waitForLock(ctx context.Context, dir string, open func() error) er
 		if _, _, e := control.ReadRunStatus(dir); !errors.Is(e, fs.ErrNotExist) {
 			return err
 		}
-		if !told && time.Since(began) > time.Second {
+		if !reported && time.Since(began) > time.Second {
 			fmt.Fprintf(a.err, "recrawl: %v; waiting for it to end\n", err)
-			told = true
+			reported = true
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -83,8 +83,8 @@ func (a *app) waitForLock(ctx context.Context, dir string, open func() error) er
 	}
 }
 
-// openToChange opens the directory as soon as there is room for it, and nobody has it who
-// is soon done.
+// openToChange opens the directory once there is room on the disk for it and no short verb
+// has it open.
 func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) (db *pebblestore.DB, err error) {
 	open := func() error {
 		return a.waitForLock(ctx, c.String("d"), func() error { db, err = a.open(c, mustExist); return err })
@@ -97,9 +97,9 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 	return db, err
 }
 
-// openToRead opens the directory, which others may be reading, as soon as nobody changes
-// it who is soon done. It changes nothing there: what a crash has left in a log is replayed
-// in memory. cache is the size of the engine's, zero for its default.
+// openToRead opens the directory for reading once no short verb changes it; others may be
+// reading it. It changes nothing there: what a crash has left in a log is replayed in memory.
+// cache is the size of the cache of the engine, zero for its default.
 func (a *app) openToRead(ctx context.Context, c *cli.Command, cache int64) (db *pebblestore.DB, err error) {
 	err = a.waitForLock(ctx, c.String("d"), func() error {
 		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly, o.CacheSize = true, cache })
@@ -108,7 +108,7 @@ func (a *app) openToRead(ctx context.Context, c *cli.Command, cache int64) (db *
 	return db, err
 }
 
-// onceCache is the cache of a verb that reads what it reads once, and mostly in the order in
-// which it is stored: what a larger one keeps is never asked for again, and memory that is
-// touched for the first time costs more than to use some of it again.
+// onceCache is the cache of a verb that reads each block once, mostly in the order in which
+// blocks are stored. A larger one is not read again, and touching new memory costs more than
+// using the same memory again.
 const onceCache = 8 << 20

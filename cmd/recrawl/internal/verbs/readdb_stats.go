@@ -95,11 +95,11 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 		_, err := a.out.Write(nutchtext.AppendStats(nil, &st, c.Bool("sort")))
 		return err
 	}
-	told := freshHosts
+	hosts := freshHosts
 	if format == "json" {
-		told = allHosts
+		hosts = allHosts
 	}
-	fresh, err := census.Freshness(ctx, told)
+	fresh, err := census.Freshness(ctx, hosts)
 	if err != nil {
 		return err
 	}

@@ -22,13 +22,13 @@ import (
 
 // session is an open crawl.
 type session struct {
-	db      *pebblestore.DB
-	crawler *recrawl.Crawler
-	client  *httpproto.Client
-	conf    *nutchconf.Options // nil without -conf
-	now     func() time.Time
-	trouble render.Failures
-	damaged int // how many of Crawler.Damaged were reported
+	db       *pebblestore.DB
+	crawler  *recrawl.Crawler
+	client   *httpproto.Client
+	conf     *nutchconf.Options // nil without -conf
+	now      func() time.Time
+	failures render.Failures
+	damaged  int // how many of Crawler.Damaged were reported
 }
 
 // access is what a verb needs beside an existing crawl.
@@ -44,11 +44,11 @@ func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ..
 		s.end()
 		return nil, err
 	}
-	s.tellDamage(a.err)
+	s.reportDamage(a.err)
 	return s, nil
 }
 
-// openSession fills a session in. What it opened before an error is left to end.
+// openSession fills in a session. After an error, session.end closes what was opened.
 func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs access, adjust []func(*recrawl.Options)) error {
 	o, err := a.sessionOptions(c, s, needs.network)
 	if err != nil {
@@ -76,7 +76,8 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 }
 
 // sessionOptions makes the options of a crawler from the configuration, if there is one, and
-// from the flags, before anything is opened. The session gets what else they decide.
+// from the flags, before anything is opened. It also sets the clock, the client and the
+// configuration of the session.
 func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recrawl.Options, err error) {
 	if s.now, err = flags.Clock(c); err != nil {
 		return o, err
@@ -85,7 +86,7 @@ func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recraw
 		return o, err
 	}
 	if s.conf != nil {
-		a.tellNotes(c, s.conf)
+		a.reportNotes(c, s.conf)
 	}
 	o = flags.CrawlerOptions(c, s.conf)
 	o.Now, o.Logger = s.now, a.logger(c)
@@ -112,7 +113,7 @@ func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recraw
 	if err := flags.ApplyHostRules(c, &o.Fetch); err != nil { // explain reads them, though it makes no requests
 		return o, err
 	}
-	o.Fetch.OnVisit = s.trouble.Add
+	o.Fetch.OnVisit = s.failures.Add
 	client := o.HTTP
 	o.Protocol, o.HTTP = offline{}, httpproto.Options{}
 	if !network {
@@ -132,8 +133,8 @@ func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recraw
 	return o, flags.ApplyFetchLimits(c, &o.Fetch)
 }
 
-// tellDamage reports segments that were found damaged since its last call.
-func (s *session) tellDamage(w io.Writer) {
+// reportDamage reports segments that were found damaged since its last call.
+func (s *session) reportDamage(w io.Writer) {
 	damaged := s.crawler.Damaged()
 	for _, err := range damaged[s.damaged:] {
 		fmt.Fprintf(w, "recrawl: left as it is: %v\n", err)
@@ -215,7 +216,7 @@ func segmentArg(ctx context.Context, c *cli.Command, s *session) (string, error)
 	return newest, nil
 }
 
-// watched shows progress, and does what announce does, until stop is called.
+// watched shows progress, and announces the run to other processes, until stop is called.
 func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 	hide := func() {}
 	if !c.Bool("json") {
@@ -225,9 +226,9 @@ func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 	return func() { quiet(); hide() }
 }
 
-// tellNotes reports on standard error which settings of a configuration have no
+// reportNotes reports on standard error which settings of a configuration have no
 // effect: the unknown names, and the number of the others.
-func (a *app) tellNotes(c *cli.Command, o *nutchconf.Options) {
+func (a *app) reportNotes(c *cli.Command, o *nutchconf.Options) {
 	rest := 0
 	for _, n := range o.Notes {
 		if n.Unknown || c.Bool("v") {
@@ -253,8 +254,8 @@ func (a *app) readStore(ctx context.Context, c *cli.Command, verb func(*pebblest
 	return a.readStoreWithCache(ctx, c, onceCache, func(db *pebblestore.DB) error { return verb(db, now) })
 }
 
-// readStoreWithCache is reading for a verb with any arguments, and a cache of that size, see
-// openToRead.
+// readStoreWithCache is readStore for a verb with any arguments and with a cache of its own
+// size: see openToRead.
 func (a *app) readStoreWithCache(ctx context.Context, c *cli.Command, cache int64, verb func(*pebblestore.DB) error) error {
 	if _, err := flags.Clock(c); err != nil {
 		return err
@@ -284,7 +285,7 @@ func (a *app) changeStore(ctx context.Context, c *cli.Command, verb func(*pebble
 	})
 }
 
-// closeAfter runs a verb and closes what it used.
+// closeAfter runs a verb and closes the store.
 func closeAfter(db *pebblestore.DB, verb func(*pebblestore.DB) error) error {
 	err := verb(db)
 	if e := db.Close(); err == nil {

@@ -106,7 +106,7 @@ func (a *app) readSitemaps(ctx context.Context, c *cli.Command, s *session, o re
 	stop := a.watched(c, s)
 	r, err := s.crawler.ReadSitemaps(ctx, o)
 	stop()
-	s.trouble.Report(a.err, c.Bool("v"))
+	s.failures.Report(a.err, c.Bool("v"))
 	for _, bad := range r.Refused {
 		fmt.Fprintln(a.err, bad)
 	}

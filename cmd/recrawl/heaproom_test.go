@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// collectorMain is a process that calls collectLess, and prints the size of the heap at
+// collectorMain is a process that calls leaveHeapRoom, and prints the size of the heap at
 // which it will collect, in MiB, as soon as that is right for what is alive. If it never is,
 // the process does not end. If a percentage was set, it prints that.
 func collectorMain() {
 	const room = 32 << 20
-	collectLess(room)
+	leaveHeapRoom(room)
 	if os.Getenv("GOGC") != "" {
 		runtime.GC()
 		fmt.Println(debug.SetGCPercent(-1))
@@ -39,7 +39,7 @@ func collectorMain() {
 	os.Exit(0)
 }
 
-func TestTheHeapHasRoomHoweverLittleIsAlive(t *testing.T) {
+func TestGarbageCollectorLeavesRoom(t *testing.T) {
 	collector := func(percentage string) []string {
 		t.Helper()
 		self, err := os.Executable()

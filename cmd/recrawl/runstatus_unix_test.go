@@ -14,7 +14,7 @@ import (
 
 // While a crawl is running, status says what it does; after it was killed, what the store
 // holds.
-func TestStatusOfACrawlAtWork(t *testing.T) {
+func TestStatusOfRunningCrawl(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 400, Calm: true, Latency: 5 * time.Millisecond})
 	args := s.crawl(append([]string{"-schedule", "learned", "-budget", "100000"}, s.web.Seeds()...)...)

@@ -12,7 +12,7 @@ import (
 )
 
 // fetch says what it left out and why.
-func TestFetchSaysWhy(t *testing.T) {
+func TestFetchReportsReasons(t *testing.T) {
 	t.Parallel()
 	server, err := webtest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -8,7 +8,7 @@ import (
 
 // Later verbs use the flags of earlier ones until they get others; verbs that only look
 // change nothing.
-func TestACrawlKeepsItsFlags(t *testing.T) {
+func TestSavedFlags(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	const page = "https://example.com/"
@@ -63,7 +63,7 @@ func TestACrawlKeepsItsFlags(t *testing.T) {
 }
 
 // A crawl reports that the signature is another one, so that every page seems to have changed.
-func TestACrawlTellsOfAnotherSignature(t *testing.T) {
+func TestChangedSignatureIsReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	conf := filepath.Dir(write(t, "nutch-site.xml", "<configuration><property><name>db.signature.class</name><value>org.apache.nutch.crawl.TextProfileSignature</value></property><property><name>plugin.includes</name><value>protocol-http|parse-html|scoring-opic</value></property></configuration>"))
@@ -89,7 +89,7 @@ func TestACrawlTellsOfAnotherSignature(t *testing.T) {
 }
 
 // With another schedule, a message says that pages are due when they were: only visits set times.
-func TestACrawlTellsWhenAScheduleCounts(t *testing.T) {
+func TestScheduleChangeIsReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	crawl := func(more ...string) bool {
