@@ -13,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 // manyRecords is a store whose records take several tables.
@@ -46,7 +47,7 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	var name, largest string
 	for _, file := range levels[len(levels)-1] {
 		if name == "" && file.Smallest.UserKey[0] == byte(codec.CrawlTable) {
-			name, largest = filepath.Join(db.path, sstName(uint64(file.FileNum))), string(file.Largest.UserKey)
+			name, largest = filepath.Join(db.path, sstables.FileName(uint64(file.FileNum))), string(file.Largest.UserKey)
 		}
 	}
 	if err := db.Close(); err != nil {
@@ -55,12 +56,12 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 	if largest == "" || largest[0] != byte(codec.CrawlTable) || crawldb.URLOf(largest[1:]) == b.URLs[len(b.URLs)-1] {
 		t.Fatalf("the first table ends with %q", largest)
 	}
-	file, err := openTable(vfs.Default, name)
+	file, err := sstables.Open(vfs.Default, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := file.data[len(file.data)-1].at
-	file.close()
+	last := file.Data[len(file.Data)-1].At
+	file.Close()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -94,14 +95,14 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 // go on behind those of the other, which is where the first one begins.
 func TestBehindAFileOfTwoTables(t *testing.T) {
 	dir, db, b := manyRecords(t)
-	files, err := filesOf(db.db)
+	files, err := sstables.Files(db.db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := ""
 	for _, file := range files {
 		if file.Smallest.UserKey[0] == byte(codec.CrawlTable) && file.Largest.UserKey[0] > byte(codec.CrawlTable) {
-			name = filepath.Join(db.path, sstName(uint64(file.FileNum)))
+			name = filepath.Join(db.path, sstables.FileName(uint64(file.FileNum)))
 		}
 	}
 	if err := db.Close(); err != nil {
@@ -110,17 +111,17 @@ func TestBehindAFileOfTwoTables(t *testing.T) {
 	if name == "" {
 		t.Fatal("no file has rows of two tables")
 	}
-	file, err := openTable(vfs.Default, name)
+	file, err := sstables.Open(vfs.Default, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := []int64{file.size - 30} // in what it ends with
-	for _, block := range file.data {
-		if len(block.after) > 0 && block.after[0] == byte(codec.CrawlTable) && block.last[0] > byte(codec.CrawlTable) {
-			places = append(places, block.at+20)
+	places := []int64{file.Size - 30} // in what it ends with
+	for _, block := range file.Data {
+		if len(block.After) > 0 && block.After[0] == byte(codec.CrawlTable) && block.Last[0] > byte(codec.CrawlTable) {
+			places = append(places, block.At+20)
 		}
 	}
-	file.close()
+	file.Close()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

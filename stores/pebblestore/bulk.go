@@ -192,7 +192,7 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 			switch {
 			case value == nil:
 				err = batch.Delete(key, nil)
-			case isSum(key):
+			case codec.IsMerged(key):
 				err = batch.Merge(key, value, nil)
 			default:
 				err = batch.Set(key, value, nil)
@@ -209,10 +209,6 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *step) error {
 	}
 	return d.commit(ctx, v, batch, pebble.NoSync)
 }
-
-// isSum reports whether a value written under a key is added to the existing
-// one.
-func isSum(key []byte) bool { return codec.Table(key[0]) == codec.TallyTable || codec.IsLinkKey(key) }
 
 // tables are what ingest writes.
 type tables struct {
@@ -382,7 +378,7 @@ func writeRows(w *sstable.Writer, rows iter.Seq2[[]byte, []byte], fresh bool) (e
 		switch {
 		case value == nil:
 			err = w.Delete(key)
-		case isSum(key) && (!fresh || n == 1):
+		case codec.IsMerged(key) && (!fresh || n == 1):
 			err = w.Merge(key, value)
 		default:
 			err = w.Set(key, value)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 // corrupt returns the place of damage that the engine has found for somebody who reads some
@@ -21,7 +21,7 @@ import (
 // behind it for them.
 func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	c := &crawldb.CorruptError{File: d.path, Offset: -1, Err: err}
-	if at, ok := blockIn(err); ok {
+	if at, ok := sstables.BlockIn(err); ok {
 		c.Offset = at
 	}
 	info := pebble.ExtractDataCorruptionInfo(err)
@@ -35,7 +35,7 @@ func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	}
 	var key []byte
 	if c.Offset >= 0 {
-		key = behind(d.under, c.File, c.Offset)
+		key = sstables.KeyAfter(d.under, c.File, c.Offset)
 	} else {
 		c.Offset = indexDamage(d.under, c.File)
 	}
@@ -61,9 +61,9 @@ func indexDamage(under vfs.FS, path string) int64 {
 	if !failfs.IsTable(path) {
 		return -1
 	}
-	t, err := openTable(under, path)
+	t, err := sstables.Open(under, path)
 	if t != nil {
-		defer t.close()
+		defer t.Close()
 	}
 	var damage *crawldb.CorruptError
 	if !errors.As(err, &damage) {
@@ -74,26 +74,17 @@ func indexDamage(under vfs.FS, path string) int64 {
 
 // behindFile returns a key after all of a table; nil if unknown.
 func behindFile(db *pebble.DB, path string) []byte {
-	files, err := filesOf(db)
+	files, err := sstables.Files(db)
 	if err != nil {
 		return nil
 	}
 	for _, file := range files {
-		if sstName(uint64(file.FileNum)) == filepath.Base(path) {
+		if sstables.FileName(uint64(file.FileNum)) == filepath.Base(path) {
 			return append(bytes.Clone(file.Largest.UserKey), 0)
 		}
 	}
 	return nil
 }
-
-// filesOf returns the tables of all levels.
-func filesOf(db *pebble.DB) ([]pebble.SSTableInfo, error) {
-	levels, err := db.SSTables()
-	return slices.Concat(levels...), err
-}
-
-// sstName is the name of a table of the engine.
-func sstName(number uint64) string { return fmt.Sprintf("%06d.sst", number) }
 
 // damaged returns the error for an invalid stored value.
 func (d *DB) damaged(what, name string, err error) error {

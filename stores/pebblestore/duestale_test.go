@@ -19,6 +19,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 // doubled is what links to a page do to its record.
@@ -371,7 +372,7 @@ func spoil(t *testing.T, db *DB, urls []string) (again *DB, lost []string) {
 			}
 		}
 	}
-	dir, path := db.dir, filepath.Join(db.path, sstName(uint64(file.FileNum)))
+	dir, path := db.dir, filepath.Join(db.path, sstables.FileName(uint64(file.FileNum)))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,14 +22,9 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
-
-// engineFormat pins what the engine writes; it is raised together with
-// formatVersion if older packages could not read the result. This one has
-// checksums in the footer of tables and distinguishes a damaged log from one
-// that ends early.
-const engineFormat = pebble.FormatTableFormatV6
 
 const (
 	// A selection or an update of a large crawl db reads a block for every
@@ -134,7 +129,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 		L0CompactionFileThreshold:   compactTables,
 		LBaseMaxBytes:               baseBytes,
 		MaxManifestFileSize:         cmp.Or(o.manifest, manifestBytes),
-		FormatMajorVersion:          engineFormat,
+		FormatMajorVersion:          sstables.EngineFormat,
 		ErrorIfNotExists:            !fresh,
 		ReadOnly:                    o.ReadOnly,
 		Logger:                      engineLog{d},
@@ -179,7 +174,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	}
 	d.options = po.Clone()
 	d.options.EnsureDefaults()
-	d.db, err = openEngine(path, po)
+	d.db, err = sstables.OpenEngine(path, po)
 	d.fs.Opened()
 	if err != nil {
 		d.pacer.Unregister() // which the engine may have left to be done
@@ -264,28 +259,6 @@ func fromSystem(err error) bool {
 	var link *os.LinkError
 	var number syscall.Errno
 	return errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &number) || errors.Is(err, ErrReadOnly)
-}
-
-// openEngine is pebble.Open for files of unknown origin: it answers some kinds
-// of damage with a panic.
-func openEngine(path string, po *pebble.Options) (db *pebble.DB, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			db, err = nil, fmt.Errorf("%w: %v", ErrDamaged, r)
-		}
-	}()
-	return pebble.Open(path, po)
-}
-
-// closeEngine is db.Close, which may panic after a failure, in audits of its
-// own bookkeeping.
-func closeEngine(db *pebble.DB) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	return db.Close()
 }
 
 // engineLog receives the engine's log messages.

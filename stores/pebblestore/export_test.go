@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 // Rows returns the contents of the tables of a store, byte by byte, except for what depends on
@@ -68,9 +69,7 @@ func EndsWithRecord(log string) bool {
 
 // SalvageFrom is Salvage of a store whose database lies on a disk.
 func SalvageFrom(ctx context.Context, disk vfs.FS, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
-	s := &salvage{o: o, disk: disk}
-	err := s.run(ctx, dir, newDir)
-	return s.report, err
+	return salvageFrom(ctx, disk, dir, newDir, o)
 }
 
 // Kinds counts what the tables of a store have, and the bytes of it, by table; of marks by
@@ -107,18 +106,18 @@ func (d *DB) Row(key string) (string, error) {
 
 // BeginsAt returns where the part of a table that has some byte begins: a block, or what the table ends with.
 func BeginsAt(path string, at int64) (int64, error) {
-	t, err := openTable(vfs.Default, path)
+	t, err := sstables.Open(vfs.Default, path)
 	if err != nil {
 		return 0, err
 	}
-	defer t.close()
+	defer t.Close()
 	begins := int64(0)
-	for _, b := range append(t.data, t.other...) {
-		if b.at <= at {
-			begins = max(begins, b.at)
+	for _, b := range append(t.Data, t.Other...) {
+		if b.At <= at {
+			begins = max(begins, b.At)
 		}
 	}
-	if end := t.size - tableFooter; end <= at {
+	if end := t.Size - sstables.FooterSize; end <= at {
 		begins = end
 	}
 	return begins, nil

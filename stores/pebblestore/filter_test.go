@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 // TestLastLevelHasNoFilters: they are a twentieth of what a URL takes, and answer
@@ -138,12 +139,12 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := openTable(vfs.Default, name)
+	whole, err := sstables.Open(vfs.Default, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	layout, err := whole.r.Layout()
-	if err := errors.Join(err, whole.close()); err != nil || len(layout.Filter) != 1 {
+	layout, err := whole.Reader.Layout()
+	if err := errors.Join(err, whole.Close()); err != nil || len(layout.Filter) != 1 {
 		t.Fatal(layout.Filter, err)
 	}
 	filter := layout.Filter[0]
@@ -155,20 +156,20 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	damaged, err := openTable(vfs.Default, name)
+	damaged, err := sstables.Open(vfs.Default, name)
 	if err == nil {
 		t.Fatal("the table is not damaged")
 	}
-	defer damaged.close()
-	f := &countedFile{File: damaged.f}
-	damaged.f = f
-	if err := damaged.carve(t.Context(), failfs.NewZeroFillReader(f, func(_ int64, err error) { t.Error(err) })); err != nil {
+	defer damaged.Close()
+	f := &countedFile{File: damaged.File}
+	damaged.File = f
+	if err := damaged.Carve(t.Context(), failfs.NewZeroFillReader(f, func(_ int64, err error) { t.Error(err) })); err != nil {
 		t.Fatal(err)
 	}
 	if f.reads >= int(filter.Length) {
 		t.Errorf("%d reads of a table with a filter of %d bytes", f.reads, filter.Length)
 	}
-	if len(damaged.data) != len(whole.data) {
-		t.Errorf("%d blocks were found, not %d", len(damaged.data), len(whole.data))
+	if len(damaged.Data) != len(whole.Data) {
+		t.Errorf("%d blocks were found, not %d", len(damaged.Data), len(whole.Data))
 	}
 }

@@ -41,10 +41,3 @@ func FuzzDueState(f *testing.F) {
 		}
 	})
 }
-
-// A step in a log is read as far as it is valid, whatever it is.
-func FuzzReadBatch(f *testing.F) {
-	f.Add(make([]byte, 12))
-	f.Add(append(make([]byte, 8), 1, 0, 0, 0, 1, 1, 'k', 1, 'v'))
-	f.Fuzz(func(t *testing.T, b []byte) { readBatch(b, map[string]version{}) })
-}

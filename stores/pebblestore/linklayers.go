@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 // The link db is layers, each with rows of its own for the pages that it knows. What a
@@ -89,7 +90,7 @@ func findLayers(db *pebble.DB) (layers, old []codec.Layer, err error) {
 
 // layersOfFiles returns the layers that the engine's files have, in the order of keys.
 func layersOfFiles(db *pebble.DB) (named []codec.Layer, err error) {
-	files, err := filesOf(db)
+	files, err := sstables.Files(db)
 	for _, file := range files {
 		for _, key := range [...][]byte{file.Smallest.UserKey, file.Largest.UserKey} {
 			if l, _, known := codec.SplitLinkKey(key); known && codec.Table(key[0]) == codec.LayerTable {

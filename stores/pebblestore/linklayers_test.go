@@ -23,6 +23,7 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
 func TestLayerKeys(t *testing.T) {
@@ -462,14 +463,14 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 		}
 	}
 	list := *db.links.layers.Load()
-	files, err := filesOf(db.db)
+	files, err := sstables.Files(db.db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var damaged []string
 	for _, file := range files {
 		if l, _, ok := codec.SplitLinkKey(file.Smallest.UserKey); ok && (l.To == 1 || l.To == 3) {
-			damaged = append(damaged, filepath.Join(db.path, sstName(uint64(file.FileNum))))
+			damaged = append(damaged, filepath.Join(db.path, sstables.FileName(uint64(file.FileNum))))
 		}
 	}
 	if err := db.Close(); err != nil {
@@ -542,7 +543,7 @@ func TestLayersHaveFilesOfTheirOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		files, err := filesOf(db.db)
+		files, err := sstables.Files(db.db)
 		if err != nil {
 			t.Fatal(err)
 		}

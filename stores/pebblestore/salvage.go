@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/salvage"
 
-	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
@@ -102,71 +100,53 @@ const salvageMark = "SALVAGE"
 // deleted, so a record that was removed shortly before may come back; of records
 // found more than once the newest counts.
 func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
-	s := &salvage{o: o, disk: storedir.Machine()}
-	if err := s.run(ctx, dir, newDir); err != nil {
-		return s.report, fmt.Errorf("pebblestore: salvage %s: %w", dir, err)
+	r, err := salvageFrom(ctx, storedir.Machine(), dir, newDir, o)
+	if err != nil {
+		return r, fmt.Errorf("pebblestore: salvage %s: %w", dir, err)
 	}
-	return s.report, nil
+	return r, nil
 }
 
-type salvage struct {
-	o      SalvageOptions
-	disk   vfs.FS // below the database to read
-	report SalvageReport
-	steps  int
-
-	src      *home
-	segments *dirstore.Store // nil if there are none
-	db       *DB
-
-	kept map[string]*keptSegment
+func salvageFrom(ctx context.Context, disk vfs.FS, dir, newDir string, o SalvageOptions) (SalvageReport, error) {
+	var so salvage.Options
+	if o.Lost != nil {
+		so.Lost = func(l salvage.Loss) { o.Lost(Loss(l)) }
+	}
+	if o.Progress != nil {
+		so.Progress = func(r salvage.Report) { o.Progress(SalvageReport(r)) }
+	}
+	src, err := claim(dir, true, nil)
+	var unmarked error // why the directory is not known as a store
+	if errors.Is(err, ErrDamaged) || storedir.Unreadable(err) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
+		unmarked = err
+		src, err = noFormat(dir)
+	}
+	if err != nil {
+		return SalvageReport{}, err
+	}
+	defer src.lock.Close()
+	s := salvage.New(disk, src.dir, so)
+	if unmarked != nil {
+		s.LostBy(salvage.Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, unmarked)
+	}
+	err = salvageTo(ctx, s, disk, src.dir, newDir)
+	return SalvageReport(s.Report()), err
 }
 
-func (s *salvage) lost(l Loss) {
-	s.report.Losses++
-	if s.o.Lost != nil {
-		s.o.Lost(l)
+func salvageTo(ctx context.Context, s *salvage.Salvage, disk vfs.FS, dir, newDir string) error {
+	if err := vacant(disk, dir, newDir); err != nil {
+		return err
 	}
-}
-
-// lostBy is lost for an error that names the place.
-func (s *salvage) lostBy(l Loss, err error) {
-	var damage *crawldb.CorruptError
-	l.Err, l.Offset = err, -1
-	if errors.As(err, &damage) {
-		l.File, l.Offset, l.Err = damage.File, damage.Offset, damage.Err
-	}
-	s.lost(l)
-}
-
-const salvageProgress = 4096
-
-func (s *salvage) step(ctx context.Context) error {
-	if s.steps++; s.steps%salvageProgress == 0 && s.o.Progress != nil {
-		s.o.Progress(s.report)
-	}
-	return ctx.Err()
-}
-
-func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
-	if s.src, err = claim(dir, true, nil); errors.Is(err, ErrDamaged) || storedir.Unreadable(err) || errors.Is(err, ErrNotStore) && hasDatabase(dir) {
-		damage := err
-		if s.src, err = noFormat(dir); err == nil {
-			s.lostBy(Loss{What: "state", File: filepath.Join(dir, formatName), Block: -1}, damage)
-		}
-	}
+	w, err := beginWork(disk, filepath.Clean(newDir)+".salvage", salvageMark)
 	if err != nil {
 		return err
 	}
-	defer s.src.lock.Close()
-	if err := vacant(s.disk, s.src.dir, newDir); err != nil {
-		return err
-	}
-	w, err := beginWork(s.disk, filepath.Clean(newDir)+".salvage", salvageMark)
+	db, err := Open(w.store(), Options{})
 	if err != nil {
-		return err
+		return errors.Join(err, w.lock.Close())
 	}
-	if err := s.fill(ctx, w.store()); err != nil {
+	err = s.Fill(ctx, salvage.Target{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()})
+	if err = errors.Join(err, db.Close()); err != nil {
 		return errors.Join(err, w.lock.Close())
 	}
 	return w.move(newDir)
@@ -175,39 +155,4 @@ func (s *salvage) run(ctx context.Context, dir, newDir string) (err error) {
 func hasDatabase(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, databaseName))
 	return err == nil
-}
-
-func (s *salvage) fill(ctx context.Context, target string) (err error) {
-	s.segments, err = dirstore.Open(filepath.Join(s.src.dir, segmentsName), dirstore.Options{ReadOnly: true})
-	if errors.Is(err, fs.ErrNotExist) {
-		s.lostBy(Loss{What: "segment", File: filepath.Join(s.src.dir, segmentsName), Block: -1}, err)
-	} else if err != nil {
-		return err
-	} else {
-		defer s.segments.Close()
-	}
-	if s.db, err = Open(target, Options{}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.db.Close()) }()
-	if err := s.copySegments(ctx); err != nil {
-		return err
-	}
-	in, err := s.openSources(ctx, s.disk, filepath.Join(s.src.dir, databaseName))
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	for _, do := range []func(context.Context, *sources) error{s.copyMarks, s.copyRecords, s.copyLinks, s.copyHosts} {
-		if err := do(ctx, in); err != nil {
-			return err
-		}
-	}
-	// The first selection builds the index.
-	for _, err := range crawldb.Due(ctx, s.db.Crawl(), crawldb.DueQuery{Limit: 1}) {
-		if err != nil {
-			return err
-		}
-	}
-	return s.db.Crawl().Sync(ctx)
 }

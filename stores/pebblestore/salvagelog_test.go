@@ -8,6 +8,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
@@ -58,13 +59,13 @@ func betweenFlushAndIngest(t *testing.T) (dir string) {
 // Changes that were logged before tables were ingested are only in the log, and are kept.
 func TestSalvageBetweenFlushAndIngest(t *testing.T) {
 	dir := betweenFlushAndIngest(t)
-	counts, err := liveTables(storedir.Machine(), filepath.Join(dir, databaseName))
+	counts, err := sstables.LiveTables(storedir.Machine(), filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	younger := false
 	for _, l := range counts {
-		younger = younger || l.smallest != l.largest
+		younger = younger || l.Smallest != l.Largest
 	}
 	if !younger {
 		t.Error("no table has steps of several numbers, so this is not the case that is meant")

@@ -20,6 +20,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
@@ -260,9 +261,9 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 	}
 	slices.Sort(names)
 	manifest := logcheck.CurrentManifest(names)
-	var counts map[uint64]live
+	var counts map[uint64]sstables.Live
 	if sealed {
-		if counts, err = liveTables(storedir.Machine(), path); err != nil {
+		if counts, err = sstables.LiveTables(storedir.Machine(), path); err != nil {
 			return err
 		}
 	}
@@ -312,7 +313,7 @@ func checkFiles(ctx context.Context, dir string, c *verify.Check) error {
 
 // counted reports whether a table is one that the engine reads; if the engine
 // cannot say, all are.
-func counted(counts map[uint64]live, name string) bool {
+func counted(counts map[uint64]sstables.Live, name string) bool {
 	number := tableNumber(name)
 	_, ok := counts[number]
 	return counts == nil || ok || number == 0
@@ -329,10 +330,10 @@ func tableNumber(name string) uint64 {
 
 // checkTable checks a table, and that it is the one that the manifest means, if that says
 // anything.
-func checkTable(ctx context.Context, path string, means live, c *verify.Check) error {
-	t, err := openTable(storedir.Machine(), path)
+func checkTable(ctx context.Context, path string, means sstables.Live, c *verify.Check) error {
+	t, err := sstables.Open(storedir.Machine(), path)
 	if t != nil {
-		defer t.close()
+		defer t.Close()
 	}
 	var damage *crawldb.CorruptError
 	if errors.As(err, &damage) {
@@ -343,8 +344,8 @@ func checkTable(ctx context.Context, path string, means live, c *verify.Check) e
 		return err
 	}
 	whole := true
-	is, err := t.check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, func(err error) { whole = false; c.Damage(err) })
-	if err == nil && whole && !means.has(is) {
+	is, err := t.Check(ctx, func(n int64) { c.Report.Blocks++; c.Report.Bytes += n }, func(err error) { whole = false; c.Damage(err) })
+	if err == nil && whole && !means.Has(is) {
 		c.Damage(&crawldb.CorruptError{File: path, Offset: -1, Err: errOther})
 	}
 	return err

@@ -43,3 +43,6 @@ func (t Table) Bounds(from, to string) (lower, upper []byte) {
 	}
 	return t.Key(from), t.Key(to)
 }
+
+// IsMerged reports whether a value written under a key is added to the existing one.
+func IsMerged(key []byte) bool { return Table(key[0]) == TallyTable || IsLinkKey(key) }

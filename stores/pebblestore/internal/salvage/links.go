@@ -1,4 +1,4 @@
-package pebblestore
+package salvage
 
 import (
 	"bytes"
@@ -15,12 +15,12 @@ import (
 // copyLinks copies the link db: for each page, what all layers have, remainders included.
 // While all of them are there they change nothing, and if a layer that has taken their place is
 // damaged they are what is left.
-func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
+func (s *Salvage) copyLinks(ctx context.Context, in *sources) error {
 	layers, err := s.findLayers(ctx, in)
 	if err != nil {
 		return err
 	}
-	var heads []*salvagedLayer
+	var heads []*layerReader
 	for _, l := range layers {
 		h := s.openLayer(ctx, in.beside(), l)
 		defer h.stop()
@@ -31,10 +31,11 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 			return h.err
 		}
 	}
+	var sum codec.LinkSum
 	var entries []linkdb.Entry
 	size := 0
 	flush := func() error {
-		err := s.db.Links().Merge(ctx, entries, 0)
+		err := s.to.Links.Merge(ctx, entries, 0)
 		entries, size = entries[:0], 0
 		return err
 	}
@@ -45,9 +46,9 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 		}
 		e := linkdb.Entry{URL: crawldb.URLOf(page)}
 		lost := func(err error) {
-			s.lost(Loss{What: "link db", URL: e.URL, Offset: -1, Block: -1, Err: err})
+			s.Lost(Loss{What: "link db", URL: e.URL, Offset: -1, Block: -1, Err: err})
 		}
-		var sum layerSum
+		var values [][]byte
 		for i := 0; i < len(heads); {
 			h := heads[i]
 			if h.page != page {
@@ -59,7 +60,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 				err = errKey
 			}
 			if err == nil {
-				sum.add([]byte(page), h.value)
+				values = append(values, h.value)
 				e.Inlinks = links
 			} else {
 				lost(err)
@@ -70,12 +71,16 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 				return h.err
 			}
 		}
-		several := sum.n > 1
-		value := sum.value(true)
-		if value == nil {
+		if len(values) == 0 {
 			continue
 		}
-		if several {
+		value := values[0]
+		if len(values) > 1 {
+			sum.Reset([]byte(page), false)
+			for _, v := range values {
+				_ = sum.MergeNewer(v) // does not fail
+			}
+			value, _, _ = sum.Finish(true)
 			if e.Inlinks, err = codec.DecodeInlinks(e.URL, value); err != nil {
 				lost(err)
 				continue
@@ -83,7 +88,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 		}
 		entries = append(entries, e)
 		s.report.Targets++
-		if size += len(value); len(entries) >= salvageBatch || size >= salvageLinks {
+		if size += len(value); len(entries) >= batchSize || size >= batchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -93,7 +98,7 @@ func (s *salvage) copyLinks(ctx context.Context, in *sources) error {
 }
 
 // findLayers returns the layers that anything is left of, the oldest first.
-func (s *salvage) findLayers(ctx context.Context, in *sources) ([]codec.Layer, error) {
+func (s *Salvage) findLayers(ctx context.Context, in *sources) ([]codec.Layer, error) {
 	layers := []codec.Layer{{}}
 	upper := []byte{byte(codec.LayerTable) + 1}
 	for lower := []byte{byte(codec.LayerTable)}; ; {
@@ -110,13 +115,13 @@ func (s *salvage) findLayers(ctx context.Context, in *sources) ([]codec.Layer, e
 		if lower = append(first, 0); known {
 			layers, lower = append(layers, l), l.End()
 		} else {
-			s.lost(Loss{What: "link db", URL: crawldb.URLOf(string(first[1:])), Offset: -1, Block: -1, Err: errLayer})
+			s.Lost(Loss{What: "link db", URL: crawldb.URLOf(string(first[1:])), Offset: -1, Block: -1, Err: errLayer})
 		}
 	}
 }
 
-// A salvagedLayer is at a page of a layer.
-type salvagedLayer struct {
+// A layerReader is at a page of a layer.
+type layerReader struct {
 	next  func() (page string, value []byte, ok bool)
 	stop  func()
 	page  string
@@ -124,8 +129,8 @@ type salvagedLayer struct {
 	err   error // why there is no more
 }
 
-func (s *salvage) openLayer(ctx context.Context, in *sources, l codec.Layer) *salvagedLayer {
-	h := &salvagedLayer{}
+func (s *Salvage) openLayer(ctx context.Context, in *sources, l codec.Layer) *layerReader {
+	h := &layerReader{}
 	h.next, h.stop = iter.Pull2(func(yield func(string, []byte) bool) {
 		err := in.between(ctx, l.AppendKey(nil, ""), l.End(), func(key, value []byte) error {
 			if _, page, _ := codec.SplitLinkKey(key); !yield(string(page), value) {
@@ -140,7 +145,7 @@ func (s *salvage) openLayer(ctx context.Context, in *sources, l codec.Layer) *sa
 	return h
 }
 
-func (h *salvagedLayer) advance() (ok bool) {
+func (h *layerReader) advance() (ok bool) {
 	h.page, h.value, ok = h.next()
 	return ok
 }

@@ -1,4 +1,4 @@
-package pebblestore
+package salvage
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func (p *partBlocks) end() int {
 }
 
 // copySegments copies the whole blocks of every segment.
-func (s *salvage) copySegments(ctx context.Context) error {
+func (s *Salvage) copySegments(ctx context.Context) error {
 	s.kept = map[string]*keptSegment{}
 	if s.segments == nil {
 		return nil
@@ -72,7 +72,7 @@ func (s *salvage) copySegments(ctx context.Context) error {
 	return nil
 }
 
-func (s *salvage) copySegment(ctx context.Context, name string) error {
+func (s *Salvage) copySegment(ctx context.Context, name string) error {
 	all, damaged, err := s.lookAtAll(ctx, name)
 	if err != nil {
 		return err
@@ -84,12 +84,12 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 	case list != nil:
 	case all[segment.FetchPart] != nil:
 		// Its pages are due again unless they were visited; the visits are kept.
-		s.lost(Loss{What: "segment", Segment: name, Part: segment.GeneratePart, Offset: -1, Block: -1, Err: errNoPart})
+		s.Lost(Loss{What: "segment", Segment: name, Part: segment.GeneratePart, Offset: -1, Block: -1, Err: errNoPart})
 		list, damaged = &partBlocks{name: segment.GeneratePart, committed: true, damaged: true, missing: true}, true
 	default:
 		delete(all, "leases")
 		if len(all) > 0 {
-			s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoList})
+			s.Lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoList})
 		}
 		return nil
 	}
@@ -101,7 +101,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 			group = nil
 		}
 		for _, part := range apart {
-			s.lost(Loss{What: "segment", Segment: name, Part: part, Offset: -1, Block: -1, Err: errApart})
+			s.Lost(Loss{What: "segment", Segment: name, Part: part, Offset: -1, Block: -1, Err: errApart})
 		}
 		apart = nil
 	}
@@ -118,11 +118,11 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 		kept.blocks = s.wholeInAll(name, all, group)
 	}
 	if contents := all[segment.ContentPart]; visits == nil && contents != nil && contents.committed {
-		s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoVisits})
+		s.Lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNoVisits})
 		return nil
 	}
 	if len(list.good) == 0 && list.damaged && len(kept.blocks) == 0 {
-		s.lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNothing})
+		s.Lost(Loss{What: "segment", Segment: name, Offset: -1, Block: -1, Err: errNothing})
 		return nil
 	}
 	if visits != nil && len(group) > 0 {
@@ -148,7 +148,7 @@ func (s *salvage) copySegment(ctx context.Context, name string) error {
 }
 
 // lookAtAll looks at the parts of a segment, and reports whether one is damaged.
-func (s *salvage) lookAtAll(ctx context.Context, name string) (all map[string]*partBlocks, damaged bool, err error) {
+func (s *Salvage) lookAtAll(ctx context.Context, name string) (all map[string]*partBlocks, damaged bool, err error) {
 	found, err := s.segments.Parts(ctx, name)
 	if err != nil {
 		return nil, false, err
@@ -166,7 +166,7 @@ func (s *salvage) lookAtAll(ctx context.Context, name string) (all map[string]*p
 }
 
 // copyPages copies those blocks of the visits and of the parts beside them that all have.
-func (s *salvage) copyPages(ctx context.Context, name string, all map[string]*partBlocks, group []string, blocks []int) error {
+func (s *Salvage) copyPages(ctx context.Context, name string, all map[string]*partBlocks, group []string, blocks []int) error {
 	for _, part := range group {
 		p := all[part]
 		if p == nil {
@@ -189,12 +189,12 @@ func (s *salvage) copyPages(ctx context.Context, name string, all map[string]*pa
 
 // copyList copies the fetch list, after all else; if some of it is lost, kept notes which
 // pages are still on it.
-func (s *salvage) copyList(ctx context.Context, name string, list *partBlocks, kept *keptSegment) error {
+func (s *Salvage) copyList(ctx context.Context, name string, list *partBlocks, kept *keptSegment) error {
 	if err := s.copyPart(ctx, name, list, slices.Sorted(maps.Keys(list.good))); err != nil || !list.damaged {
 		return err
 	}
 	kept.listed, kept.seed = map[uint64]bool{}, maphash.MakeSeed()
-	for d, err := range segment.Records[crawldb.Datum](ctx, s.db.Segments(), name) {
+	for d, err := range segment.Records[crawldb.Datum](ctx, s.to.Segments, name) {
 		if err != nil {
 			return err
 		}
@@ -214,10 +214,10 @@ var (
 
 // replace substitutes parts of n empty blocks for missing parts that must have existed:
 // without them, the whole blocks of other parts could not be read.
-func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
+func (s *Salvage) replace(name string, all map[string]*partBlocks, n int) {
 	instead := func(part string, committed bool) {
 		if all[part] == nil {
-			s.lost(Loss{What: "segment", Segment: name, Part: part, Offset: -1, Block: -1, Err: errNoPart})
+			s.Lost(Loss{What: "segment", Segment: name, Part: part, Offset: -1, Block: -1, Err: errNoPart})
 			all[part] = &partBlocks{name: part, committed: committed, missing: true}
 		}
 	}
@@ -234,7 +234,7 @@ func (s *salvage) replace(name string, all map[string]*partBlocks, n int) {
 }
 
 // lookAt determines which blocks of a part are whole and hold records of the part.
-func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool) (*partBlocks, error) {
+func (s *Salvage) lookAt(ctx context.Context, name, part string, committed bool) (*partBlocks, error) {
 	p := &partBlocks{name: part, committed: committed, good: map[int]bool{}}
 	var tail error
 	for b, err := range s.segments.Whole(ctx, name, part) {
@@ -245,7 +245,7 @@ func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool)
 				p.damaged = true
 			}
 			if committed {
-				s.lostBy(Loss{What: "segment", Segment: name, Part: part, Block: len(p.good)}, err)
+				s.LostBy(Loss{What: "segment", Segment: name, Part: part, Block: len(p.good)}, err)
 			}
 			tail = err
 			continue
@@ -257,7 +257,7 @@ func (s *salvage) lookAt(ctx context.Context, name, part string, committed bool)
 		}
 		if err := decodes(part, b.Block); err != nil {
 			p.damaged = true
-			s.lost(Loss{What: "segment", Segment: name, Part: part, Block: b.Number, Offset: b.Offset, Err: err})
+			s.Lost(Loss{What: "segment", Segment: name, Part: part, Block: b.Number, Offset: b.Offset, Err: err})
 			continue
 		}
 		p.good[b.Number] = true
@@ -287,7 +287,7 @@ func decodes(part string, block []byte) error {
 
 // wholeInAll returns the numbers of the blocks that are whole in every part
 // that has them, and reports which of the visits are lost.
-func (s *salvage) wholeInAll(name string, all map[string]*partBlocks, group []string) []int {
+func (s *Salvage) wholeInAll(name string, all map[string]*partBlocks, group []string) []int {
 	visits := all[segment.FetchPart]
 	needed := func(part string) bool {
 		p := all[part]
@@ -312,7 +312,7 @@ func (s *salvage) wholeInAll(name string, all map[string]*partBlocks, group []st
 		case lost == "":
 			blocks = append(blocks, k)
 		case visits.good[k] || visits.committed:
-			s.lost(Loss{What: "segment", Segment: name, Part: lost, Block: k, Offset: -1, Err: errLostBlock})
+			s.Lost(Loss{What: "segment", Segment: name, Part: lost, Block: k, Offset: -1, Err: errLostBlock})
 		}
 	}
 	return blocks
@@ -321,11 +321,11 @@ func (s *salvage) wholeInAll(name string, all map[string]*partBlocks, group []st
 var errLostBlock = errors.New("the block is lost in all parts, since it is not whole in this one")
 
 // copyPart copies blocks of a part.
-func (s *salvage) copyPart(ctx context.Context, name string, p *partBlocks, take []int) error {
+func (s *Salvage) copyPart(ctx context.Context, name string, p *partBlocks, take []int) error {
 	if p.missing {
 		return s.emptyPart(ctx, name, p, len(take))
 	}
-	w, err := s.db.Segments().Append(ctx, name, p.name, 0)
+	w, err := s.to.Segments.Append(ctx, name, p.name, 0)
 	if err != nil {
 		return err
 	}
@@ -356,9 +356,9 @@ func (s *salvage) copyPart(ctx context.Context, name string, p *partBlocks, take
 }
 
 // emptyPart makes a part of blocks without records.
-func (s *salvage) emptyPart(ctx context.Context, name string, p *partBlocks, blocks int) error {
+func (s *Salvage) emptyPart(ctx context.Context, name string, p *partBlocks, blocks int) error {
 	// A block without records is the same in every part.
-	w, err := segment.NewWriterTo[segment.Visit](ctx, s.db.Segments(), name, p.name, 0)
+	w, err := segment.NewWriterTo[segment.Visit](ctx, s.to.Segments, name, p.name, 0)
 	if err != nil {
 		return err
 	}

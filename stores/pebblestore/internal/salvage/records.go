@@ -1,4 +1,4 @@
-package pebblestore
+package salvage
 
 import (
 	"context"
@@ -12,15 +12,20 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
-// salvageBatch is how many records are written at a time, salvageLinks how many bytes of
+// batchSize is how many records are written at a time, batchBytes how many bytes of
 // links, about.
 const (
-	salvageBatch = 5_000
-	salvageLinks = 16 << 20
+	batchSize  = 5_000
+	batchBytes = 16 << 20
+)
+
+var (
+	errKey   = errors.New("it is under the key of another URL")
+	errLayer = errors.New("it is in no layer")
 )
 
 // copyMarks copies the marks, except those of lost segments.
-func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
+func (s *Salvage) copyMarks(ctx context.Context, in *sources) error {
 	marks := map[string]string{}
 	flush := func() error {
 		if len(marks) == 0 {
@@ -28,7 +33,7 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 		}
 		all := marks
 		marks = map[string]string{}
-		return s.db.Crawl().Update(ctx, crawldb.Batch{Marks: func() map[string]string { return all }})
+		return s.to.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return all }})
 	}
 	err := in.run(ctx, codec.MarkTable, func(job string, value []byte) error {
 		cursor := string(value)
@@ -51,7 +56,7 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 		}
 		marks[job] = cursor
 		s.report.Marks++
-		if len(marks) < salvageBatch {
+		if len(marks) < batchSize {
 			return nil
 		}
 		return flush()
@@ -63,14 +68,14 @@ func (s *salvage) copyMarks(ctx context.Context, in *sources) error {
 }
 
 // copyRecords copies the crawl db.
-func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
+func (s *Salvage) copyRecords(ctx context.Context, in *sources) error {
 	var urls []string
 	var data []crawldb.Datum
 	flush := func() error {
 		if len(urls) == 0 {
 			return nil
 		}
-		err := s.db.Crawl().Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &data[i], nil }})
+		err := s.to.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &data[i], nil }})
 		urls, data = urls[:0], data[:0]
 		return err
 	}
@@ -103,7 +108,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 			err = codec.DecodeLease(&d, l.value)
 		}
 		if err != nil {
-			s.lost(Loss{What: "crawl db", URL: d.URL, Offset: -1, Block: -1, Err: err})
+			s.Lost(Loss{What: "crawl db", URL: d.URL, Offset: -1, Block: -1, Err: err})
 			return nil
 		}
 		if d.LeasedBy != "" && !s.kept[d.LeasedBy].lists(d.URL) {
@@ -112,7 +117,7 @@ func (s *salvage) copyRecords(ctx context.Context, in *sources) error {
 		}
 		urls, data = append(urls, d.URL), append(data, d)
 		s.report.Records++
-		if len(urls) < salvageBatch {
+		if len(urls) < batchSize {
 			return nil
 		}
 		return flush()
@@ -131,27 +136,27 @@ var errEnough = errors.New("enough")
 
 // copyHosts copies the host db. A host that has lost its robots.txt files or statistics
 // is kept without them.
-func (s *salvage) copyHosts(ctx context.Context, in *sources) error {
+func (s *Salvage) copyHosts(ctx context.Context, in *sources) error {
 	err := in.run(ctx, codec.HostTable, func(name string, value []byte) error {
 		h, _, err := codec.DecodeHost(name, value)
 		if err != nil {
-			s.lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
+			s.Lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
 			return nil
 		}
 		s.report.Hosts++
-		return s.db.Hosts().Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil })
+		return s.to.Hosts.Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil })
 	})
 	if err != nil {
 		return err
 	}
 	return in.run(ctx, codec.HostDetailTable, func(name string, value []byte) error {
-		return s.db.Hosts().Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		return s.to.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 			if old == nil {
 				return nil, nil
 			}
 			h := *old
 			if err := codec.DecodeHostDetail(&h, value); err != nil {
-				s.lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
+				s.Lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
 				return old, nil
 			}
 			return &h, nil

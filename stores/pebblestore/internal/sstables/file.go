@@ -1,4 +1,7 @@
-package pebblestore
+// Package sstables reads the sorted tables of the engine block by block, so that a damaged block
+// does not hide the others, and says which tables are in use. It writes nothing. Start with Open
+// and LiveTables.
+package sstables
 
 import (
 	"bytes"
@@ -21,36 +24,36 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
-// A tableFile is a sorted table of the engine that is read block by block, so
+// A File is a sorted table of the engine that is read block by block, so
 // that a damaged block does not hide the others.
-type tableFile struct {
-	f      vfs.File
-	path   string
-	size   int64
-	r      *sstable.Reader
+type File struct {
+	File   vfs.File
+	Path   string
+	Size   int64
+	Reader *sstable.Reader
 	schema colblk.KeySchema
-	data   []tableBlock // in the order of keys
-	other  []tableBlock // blocks that hold no keys
+	Data   []Block // in the order of keys
+	Other  []Block // blocks that hold no keys
 }
 
-// tableBlock is one block of a table. Its keys are greater than after, and up to
+// A Block is one block of a table. Its keys are greater than after, and up to
 // last.
-type tableBlock struct {
-	at, size    int64
-	after, last []byte
+type Block struct {
+	At, Size    int64
+	After, Last []byte
 }
 
-// tableFooter is the size of what a table ends with, which says where its index is.
-const tableFooter = 57
+// FooterSize is the size of what a table ends with, which says where its index is.
+const FooterSize = 57
 
 // maxTableBlock limits the decompressed size of a block.
 const maxTableBlock = 1 << 30
 
 var errTable = errors.New("not a table, or its end was cut off")
 
-// openTable reads the index of a table. If the index is damaged the error is a
+// Open reads the index of a table. If the index is damaged the error is a
 // *crawldb.CorruptError, and the file is returned, open, without blocks.
-func openTable(fs vfs.FS, path string) (t *tableFile, err error) {
+func Open(fs vfs.FS, path string) (t *File, err error) {
 	f, err := fs.Open(path)
 	if err != nil {
 		return nil, err
@@ -59,36 +62,36 @@ func openTable(fs vfs.FS, path string) (t *tableFile, err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	t = &tableFile{f: f, path: path, size: info.Size(), schema: colblk.DefaultKeySchema(pebble.DefaultComparer, 16)}
+	t = &File{File: f, Path: path, Size: info.Size(), schema: colblk.DefaultKeySchema(pebble.DefaultComparer, 16)}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 		}
 		if err != nil {
-			t.data, t.other = nil, nil
-			err = t.corrupt(err, max(t.size-tableFooter, 0))
+			t.Data, t.Other = nil, nil
+			err = t.corrupt(err, max(t.Size-FooterSize, 0))
 		}
 	}()
 	return t, t.index()
 }
 
 // corrupt adds the place of the damage to an error of the engine.
-func (t *tableFile) corrupt(err error, at int64) error {
+func (t *File) corrupt(err error, at int64) error {
 	var known *crawldb.CorruptError
 	if errors.As(err, &known) {
 		return err
 	}
-	if n, ok := blockIn(err); ok {
+	if n, ok := BlockIn(err); ok {
 		at = n
 	}
-	return &crawldb.CorruptError{File: t.path, Offset: at, Err: err}
+	return &crawldb.CorruptError{File: t.Path, Offset: at, Err: err}
 }
 
 var blockText = regexp.MustCompile(`block (\d+)/\d+:`)
 
-// blockIn extracts the offset of a block from an error of the engine, which has
+// BlockIn extracts the offset of a block from an error of the engine, which has
 // it only in its text.
-func blockIn(err error) (int64, bool) {
+func BlockIn(err error) (int64, bool) {
 	m := blockText.FindStringSubmatch(err.Error())
 	if m == nil {
 		return 0, false
@@ -97,31 +100,31 @@ func blockIn(err error) (int64, bool) {
 	return n, err == nil
 }
 
-func (t *tableFile) close() error { return t.f.Close() }
+func (t *File) Close() error { return t.File.Close() }
 
-func (t *tableFile) index() error {
-	readable, err := sstable.NewSimpleReadable(t.f)
+func (t *File) index() error {
+	readable, err := sstable.NewSimpleReadable(t.File)
 	if err != nil {
 		return err
 	}
-	if t.size < 64 {
+	if t.Size < 64 {
 		return errTable
 	}
 	// Closing the reader would close the file, which is ours.
-	t.r, err = sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{})
+	t.Reader, err = sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{})
 	if err != nil {
 		return err
 	}
-	if format, err := t.r.TableFormat(); err != nil || !format.BlockColumnar() {
+	if format, err := t.Reader.TableFormat(); err != nil || !format.BlockColumnar() {
 		return fmt.Errorf("a table of format %v cannot be read block by block", format)
 	}
-	l, err := t.r.Layout()
+	l, err := t.Reader.Layout()
 	if err != nil {
 		return err
 	}
 	add := func(h block.Handle) {
 		if h.Length > 0 {
-			t.other = append(t.other, tableBlock{at: int64(h.Offset), size: int64(h.Length)})
+			t.Other = append(t.Other, Block{At: int64(h.Offset), Size: int64(h.Length)})
 		}
 	}
 	for _, h := range append([]block.Handle{l.TopIndex, l.RangeDel, l.RangeKey, l.Properties, l.MetaIndex, l.BlobReferenceIndex, l.ValueIndex}, l.ValueBlock...) {
@@ -133,7 +136,7 @@ func (t *tableFile) index() error {
 	var last []byte
 	for _, h := range l.Index {
 		add(h)
-		b, err := t.read(int64(h.Offset), int64(h.Length))
+		b, err := t.Read(int64(h.Offset), int64(h.Length))
 		if err != nil {
 			return err
 		}
@@ -147,15 +150,15 @@ func (t *tableFile) index() error {
 				return err
 			}
 			key := bytes.Clone(it.Separator())
-			t.data = append(t.data, tableBlock{at: int64(h.Offset), size: int64(h.Length), after: last, last: key})
+			t.Data = append(t.Data, Block{At: int64(h.Offset), Size: int64(h.Length), After: last, Last: key})
 			last = key
 		}
 	}
 	return nil
 }
 
-// read returns a block, checked and decompressed.
-func (t *tableFile) read(at, size int64) (data []byte, err error) {
+// Read returns a block, checked and decompressed.
+func (t *File) Read(at, size int64) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
@@ -164,16 +167,16 @@ func (t *tableFile) read(at, size int64) (data []byte, err error) {
 			err = t.corrupt(err, at)
 		}
 	}()
-	if at < 0 || size < 0 || size > t.size-block.TrailerLen || at > t.size-size-block.TrailerLen {
+	if at < 0 || size < 0 || size > t.Size-block.TrailerLen || at > t.Size-size-block.TrailerLen {
 		return nil, fmt.Errorf("a block of %d bytes is not in the file", size)
 	}
 	b := make([]byte, size+block.TrailerLen)
-	if _, err := t.f.ReadAt(b, at); err != nil {
+	if _, err := t.File.ReadAt(b, at); err != nil {
 		return nil, err
 	}
 	kind := block.ChecksumTypeCRC32c
-	if t.r != nil {
-		kind = t.r.BlockReader().ChecksumType()
+	if t.Reader != nil {
+		kind = t.Reader.BlockReader().ChecksumType()
 	}
 	if err := block.ValidateChecksum(kind, b, block.Handle{Offset: uint64(at), Length: uint64(size)}); err != nil {
 		return nil, err
@@ -208,18 +211,18 @@ func aligned(b []byte) []byte {
 	return out
 }
 
-// version is one version of a key.
-type version struct {
-	key, value []byte
-	seq        uint64
-	deleted    bool
+// A Version is one version of a key.
+type Version struct {
+	Key, Value []byte
+	Seq        uint64
+	Deleted    bool
 	// more says that the value is added to the older ones.
-	more bool
+	More bool
 }
 
-// decode calls f with the contents of a data block, in order. They are valid
+// Decode calls f with the contents of a data block, in order. They are valid
 // until f returns.
-func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err error) {
+func (t *File) Decode(at int64, data []byte, f func(Version) error) (err error) {
 	var mine error
 	defer func() {
 		if p := recover(); p != nil {
@@ -245,11 +248,11 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 			return errors.New("keys are not in order")
 		}
 		last = append(last[:0], kv.K.UserKey...)
-		v := version{key: kv.K.UserKey, seq: uint64(kv.K.SeqNum())}
+		v := Version{Key: kv.K.UserKey, Seq: uint64(kv.K.SeqNum())}
 		kind := kv.K.Kind()
-		if kind == pebble.InternalKeyKindMerge && len(v.key) > 0 && isSum(v.key) {
+		if kind == pebble.InternalKeyKindMerge && len(v.Key) > 0 && codec.IsMerged(v.Key) {
 			// Part of a value; for tallies this does not matter.
-			kind, v.more = pebble.InternalKeyKindSet, codec.IsLinkKey(v.key)
+			kind, v.More = pebble.InternalKeyKindSet, codec.IsLinkKey(v.Key)
 		}
 		switch kind {
 		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:
@@ -257,9 +260,9 @@ func (t *tableFile) decode(at int64, data []byte, f func(version) error) (err er
 			if err != nil {
 				return err
 			}
-			v.value = value
+			v.Value = value
 		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
-			v.deleted = true
+			v.Deleted = true
 		default:
 			return fmt.Errorf("a key of kind %v", kind)
 		}
@@ -283,61 +286,61 @@ func isFilter(b []byte) bool {
 	return len(b) > tail && len(b)%line == tail && binary.LittleEndian.Uint32(b[len(b)-4:]) == uint32(len(b)/line)
 }
 
-// check reads the whole table and reports damage. It returns what the manifest should say.
-func (t *tableFile) check(ctx context.Context, read func(n int64), found func(error)) (is live, err error) {
-	is.smallest = math.MaxUint64
-	for _, b := range t.other {
+// Check reads the whole table and reports damage. It returns what the manifest should say.
+func (t *File) Check(ctx context.Context, read func(n int64), found func(error)) (is Live, err error) {
+	is.Smallest = math.MaxUint64
+	for _, b := range t.Other {
 		if err := ctx.Err(); err != nil {
 			return is, err
 		}
-		if _, err := t.read(b.at, b.size); err != nil {
+		if _, err := t.Read(b.At, b.Size); err != nil {
 			found(err)
 		}
-		read(b.size)
+		read(b.Size)
 	}
-	for _, b := range t.data {
+	for _, b := range t.Data {
 		if err := ctx.Err(); err != nil {
 			return is, err
 		}
-		data, err := t.read(b.at, b.size)
+		data, err := t.Read(b.At, b.Size)
 		if err == nil {
-			err = t.decode(b.at, data, func(v version) error {
-				if b.after != nil && bytes.Compare(v.key, b.after) <= 0 || bytes.Compare(v.key, b.last) > 0 {
-					return &crawldb.CorruptError{File: t.path, Offset: b.at, Err: errors.New("a key is in another block than its index says")}
+			err = t.Decode(b.At, data, func(v Version) error {
+				if b.After != nil && bytes.Compare(v.Key, b.After) <= 0 || bytes.Compare(v.Key, b.Last) > 0 {
+					return &crawldb.CorruptError{File: t.Path, Offset: b.At, Err: errors.New("a key is in another block than its index says")}
 				}
-				if is.first == nil {
-					is.first = bytes.Clone(v.key)
+				if is.First == nil {
+					is.First = bytes.Clone(v.Key)
 				}
-				is.last = append(is.last[:0], v.key...)
-				is.smallest, is.largest = min(is.smallest, v.seq), max(is.largest, v.seq)
+				is.Last = append(is.Last[:0], v.Key...)
+				is.Smallest, is.Largest = min(is.Smallest, v.Seq), max(is.Largest, v.Seq)
 				return nil
 			})
 		}
 		if err != nil {
 			found(err)
 		}
-		read(b.size)
+		read(b.Size)
 	}
 	return is, nil
 }
 
-// behind returns a key after the block at an offset of a table, as a key of the
+// KeyAfter returns a key after the block at an offset of a table, as a key of the
 // database; nil if unknown, as for the last block: the table has any key between it and the
 // largest there is.
-func behind(fs vfs.FS, path string, at int64) []byte {
+func KeyAfter(fs vfs.FS, path string, at int64) []byte {
 	if filepath.Ext(path) != ".sst" {
 		return nil
 	}
-	t, err := openTable(fs, path)
+	t, err := Open(fs, path)
 	if t != nil {
-		defer t.close()
+		defer t.Close()
 	}
 	if err != nil {
 		return nil
 	}
-	for i, b := range t.data {
-		if b.at == at && i < len(t.data)-1 {
-			return append(bytes.Clone(b.last), 0)
+	for i, b := range t.Data {
+		if b.At == at && i < len(t.Data)-1 {
+			return append(bytes.Clone(b.Last), 0)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -24,6 +23,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/damage"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
 )
 
@@ -47,100 +47,6 @@ var (
 	ErrReadOnly = storedir.ErrReadOnly
 )
 
-// The smallest and the default sizes.
-//
-// Pebble takes the memory of its memtables, up to four of which wait to be
-// flushed, from the block cache. With the defaults at least half of the cache
-// is left for blocks; a cache as small as its memtables would decompress the
-// same blocks over and over during an update.
-const (
-	defaultCacheSize    = 128 << 20
-	defaultMemTableSize = 16 << 20
-	minMemTableSize     = 64 << 10
-	minCacheSize        = 1 << 20
-	onceCache           = 8 << 20 // of who reads everything once, in order
-)
-
-// Options are the settings of a store. The zero value is good for a crawl db
-// of up to some ten million URLs.
-type Options struct {
-	// CacheSize is the memory for blocks and memtables together, in bytes; zero
-	// means 128 MiB. More makes updates of a large crawl db cheaper. Selecting
-	// takes up to as much again for leases, 27 to 40 bytes each.
-	CacheSize int64
-	// MemTableSize is how much is collected in memory before it is written out
-	// as a sorted table, in bytes; zero means 16 MiB. Keep it below an eighth
-	// of CacheSize.
-	MemTableSize int64
-	// Compression is how tables are compressed. It may differ from one opening
-	// to the next; tables are recompressed as they are rewritten.
-	Compression Compression
-	// Logger receives damage, failures, slow disks and, at debug level, what
-	// the engine does. Nil discards all of it.
-	Logger *slog.Logger
-	// ReadOnly opens an existing store and changes no byte of it, not even
-	// after a crash: the logs are read into memory. Several handles
-	// may have a store open this way at once, while none has it open for
-	// writing. Changes return an error that is ErrReadOnly, and so may a
-	// selection of due records, which can need to write.
-	ReadOnly bool
-
-	// MinFree is how many bytes to leave free on the disk, for others and for
-	// opening the store after a crash. With less, changes wait, those of segments
-	// included, until half as much again is free; reads still work. A waiting call
-	// ends when its context does, and all of them on Close. Zero means 64 MiB, or a
-	// twentieth of the file system if that is less. Negative means none, and a write
-	// for which there is no room fails: see [ErrFailed].
-	MinFree int64
-	// OnRoom, if not nil, is called when changes begin to wait for room on the
-	// disk and when they resume. It is called by one goroutine at a time, and
-	// must not use the store.
-	OnRoom func(Room)
-
-	// fs replaces the file system in tests, and segments the part of it below
-	// the directory of the segments.
-	fs       vfs.FS
-	segments standIn
-	// lag and manifest, if not zero, replace the constants in tests.
-	lag      time.Duration
-	manifest int64
-	// opening, if not nil, is called when the engine is open and Open is about
-	// to return.
-	opening func(*pebble.DB)
-}
-
-// standIn makes the directory of the segments on a test file system.
-type standIn interface {
-	below(dir string) (dirstore.FS, error)
-}
-
-// Room says that changes begin to wait for room on the disk, or resume.
-type Room struct {
-	// Dir is the directory of the store.
-	Dir string
-	// Paused says that changes wait.
-	Paused bool
-	// Free is the free space on the disk, and Need what is required before
-	// changes resume, in bytes.
-	Free, Need int64
-	// Err is the error of the system, if it has refused a write: syscall.ENOSPC
-	// or syscall.EDQUOT. In that case a write is attempted about every second,
-	// however much is free.
-	Err error
-}
-
-// Compression says how tables are compressed.
-type Compression uint8
-
-const (
-	// Fast compresses every level with MinLZ, which makes random reads cheap.
-	Fast Compression = iota
-	// Small compresses the last level, where nine tenths of the data end up,
-	// with zstd: it takes about a quarter less disk than Fast, and a third more
-	// time for each record that is selected or changed in a large crawl db.
-	Small
-)
-
 // DB is a crawl db, a host db, a link db and a store of segments in one
 // directory.
 //
@@ -149,54 +55,73 @@ type DB struct {
 	dir      string
 	log      *slog.Logger
 	lock     io.Closer
+	readOnly bool
+
+	db        *pebble.DB
+	options   *pebble.Options
+	memSize   uint64 // of a memtable
+	cacheSize int64
+	layered   atomic.Bool // there may be rows in LayerTable
+
+	storage
+	compactions
+	life
+	commits
+	gates
+
+	crawl    crawlStore
+	hosts    hostStore
+	links    linkStore
+	segments *dirstore.Store
+	waiting  segmentStore // segments, for callers
+}
+
+// storage is where a store lies, and the file systems on the way there.
+type storage struct {
 	under    vfs.FS // below fs
 	path     string // of the database in under
 	fs       *failfs.FailStop
 	fsCloser io.Closer
-	db       *pebble.DB
-	pacer    pacer
-	trouble  trouble
+	space    *failfs.DiskSpace
+}
+
+// compactions are the state of the engine's background work.
+type compactions struct {
+	pacer   pacer
+	trouble trouble
 	// owed says that an UpdateAll may have left more tables stacked up than
 	// other writers may.
-	owed    atomic.Bool
-	memSize uint64
-	// cacheSize is the size of the engine's cache.
-	cacheSize int64
-	readOnly  bool
-	layered   atomic.Bool // there may be rows in LayerTable
-	options   *pebble.Options
-	ingests   sync.WaitGroup // of tables, and tidy; after a failure they wait for release
+	owed      atomic.Bool
+	ingests   sync.WaitGroup // of tables, and tidy; after a failure they wait for the release of fs
 	tidying   sync.Mutex     // held by tidy until it is done
 	tidyLeast uint64
+}
 
+// life says whether the store is open.
+type life struct {
 	// use is held for reading by every call inside the engine, and for writing
 	// by Close, so the engine is never closed under a call.
 	use     sync.RWMutex
 	closed  bool
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
-	dirty   atomic.Bool // something was committed
+}
 
-	// unflushed says that something was committed since the last writeOut;
-	// writing is held by writeOut.
-	unflushed atomic.Bool
-	writing   sync.Mutex
-	written   atomic.Int64 // bytes committed since makeRoom last looked
-	// batched is how many bytes were committed in batches since the last tables were
-	// ingested.
-	batched atomic.Int64
+// commits says what was committed.
+type commits struct {
+	dirty     atomic.Bool  // something was
+	unflushed atomic.Bool  // something was since the last writeOut
+	writing   sync.Mutex   // held by writeOut
+	written   atomic.Int64 // bytes since makeRoom last looked
+	batched   atomic.Int64 // bytes in batches since the last tables were ingested
+}
 
+// gates hold changes up during a Backup.
+type gates struct {
 	// Every change of the database and of segments passes changes. Those that open a part
-	// of a segment for writing pass starts first. A Backup holds backing.
+	// of a segment for writing pass starts first.
 	changes, starts gate
-	backing         chan struct{}
-
-	space    *failfs.DiskSpace
-	crawl    crawlStore
-	hosts    hostStore
-	links    linkStore
-	segments *dirstore.Store
-	waiting  segmentStore // segments, for callers
+	backing         chan struct{} // held by a Backup
 }
 
 // Open opens the store in dir, which it makes if there is none; the parent
@@ -229,7 +154,8 @@ func open(dir string, o Options) (*DB, error) {
 
 // openClaimed opens a store whose directory is locked, and keeps the lock until it is closed.
 func openClaimed(home *home, o Options) (_ *DB, err error) {
-	d := &DB{dir: home.dir, under: home.fs, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock, closing: make(chan struct{}), backing: make(chan struct{}, 1), tidyLeast: tidyLeast}
+	d := &DB{dir: home.dir, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock}
+	d.under, d.closing, d.backing, d.tidyLeast = home.fs, make(chan struct{}), make(chan struct{}, 1), tidyLeast
 	d.layered.Store(!home.fresh) // until that is known
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -361,39 +287,6 @@ func (d *DB) whileOpen(ctx context.Context, v *view, told <-chan error) (context
 	return ctx, func() { close(done); watch.Wait(); cancel(nil) }
 }
 
-// trouble tells those who wait for background work of the engine that some has failed.
-type trouble struct {
-	mu        sync.Mutex
-	listeners map[chan error]struct{}
-}
-
-// listen returns a channel for the next failure.
-func (t *trouble) listen() (told <-chan error, ignore func()) {
-	c := make(chan error, 1)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.listeners == nil {
-		t.listeners = map[chan error]struct{}{}
-	}
-	t.listeners[c] = struct{}{}
-	return c, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.listeners, c)
-	}
-}
-
-func (t *trouble) tell(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for c := range t.listeners {
-		select {
-		case c <- err:
-		default: // it has been told of another
-		}
-	}
-}
-
 // Close syncs and closes everything that is still open, and waits for the
 // calls that are running. A second Close does nothing. If the store has failed,
 // Close returns why; it is closed anyway.
@@ -426,7 +319,7 @@ func (d *DB) release() error {
 		}
 		d.fs.Release()
 		d.ingests.Wait()
-		err = errors.Join(err, closeEngine(d.db))
+		err = errors.Join(err, sstables.CloseEngine(d.db))
 		if err == nil && d.fs.Failure() == nil && !d.readOnly {
 			err = logcheck.Seal(d.dir, d.under, d.path)
 		}
