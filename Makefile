@@ -22,8 +22,8 @@ cover:
 
 bench:
 	go test -run='^$$' -bench=. -benchmem work
-	cd bench && GOWORK=off go run . -web
-	cd bench && GOWORK=off go run . all -urls 1000000
+	go run ./bench web
+	go run ./bench all -urls 1000000
 
 demo:
 	go run ./cmd/recrawl demo

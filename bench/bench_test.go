@@ -47,7 +47,7 @@ func TestEveryContenderCrawlsTheWholeWeb(t *testing.T) {
 	}
 }
 
-func TestAWebWithoutEndIsLeftAfterSoManyPages(t *testing.T) {
+func TestEndlessWebIsLeftAfterMaxPages(t *testing.T) {
 	s, err := startServer(t.Context(), webSize{Hosts: 3, Pages: 10, KB: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAWebWithoutEndIsLeftAfterSoManyPages(t *testing.T) {
 	}
 }
 
-func TestPagesAreAsTheySay(t *testing.T) {
+func TestPagesHaveTheirSizeAndLinks(t *testing.T) {
 	for kb, links := range map[int]int{2: 6, 10: 31, 30: 77, 50: 124} {
 		p := &pages{Hosts: 40, KB: kb}
 		leads, all := map[string]int{}, 0
@@ -100,9 +100,9 @@ func TestNothingButLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"-farm", "192.0.2.1:80", "-seeds", seeds},
-		{"-farm", "example.com:80", "-seeds", seeds},
-		{"-farm", "127.0.0.1:80", "-farm-tls", "192.0.2.1:443", "-seeds", seeds},
+		{"sites", "-http", "192.0.2.1:80", "-seeds", seeds},
+		{"sites", "-http", "example.com:80", "-seeds", seeds},
+		{"sites", "-http", "127.0.0.1:80", "-https", "192.0.2.1:443", "-seeds", seeds},
 	} {
 		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "loopback") {
 			t.Errorf("%q: %v", args, err)
@@ -139,11 +139,22 @@ func TestTableShowsMedians(t *testing.T) {
 	}
 }
 
-func TestChildrenWantToBeTold(t *testing.T) {
+func TestChildrenRefuseIncompleteJobs(t *testing.T) {
 	if err := work(t.Context(), strings.NewReader(`{"Contender":"none"}`), io.Discard); err == nil {
 		t.Error("a worker without a contender")
 	}
 	if err := serve(strings.NewReader(""), io.Discard); err == nil {
 		t.Error("a server without a size")
+	}
+}
+
+func TestModes(t *testing.T) {
+	for _, mode := range []string{"pages", "web", "sites", "db", "all"} {
+		if !strings.Contains(modes, "go run ./bench "+mode+" ") && !strings.Contains(modes, "go run ./bench "+mode+"\n") {
+			t.Errorf("the help has no command for the mode %s", mode)
+		}
+	}
+	if err := run(t.Context(), []string{"page"}); err == nil || !strings.Contains(err.Error(), `no mode "page"`) {
+		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 func TestPopulation(t *testing.T) {
@@ -103,13 +104,13 @@ func TestCollectorIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
-func TestDBIsMeasuredIntoAFile(t *testing.T) {
+func TestDBTablesAreWrittenIntoAFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "B.md")
 	if err := os.WriteFile(file, []byte("above\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"db", "-urls", "1000,2000", "-top", "100", "-rounds", "2", "-dir", dir, "-write", file}
+	args := []string{"db", "-urls", testlevel.Pick("1000", "1000,2000"), "-top", "100", "-rounds", testlevel.Pick("1", "2"), "-dir", dir, "-write", file}
 	if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "bench db") {
 		t.Fatalf("a file without a place for it: %v", err)
 	}
@@ -126,7 +127,7 @@ func TestDBIsMeasuredIntoAFile(t *testing.T) {
 	if !bytes.HasPrefix(b, []byte("above\n<!-- bench db -->\n")) || !bytes.HasSuffix(b, []byte("\n<!-- end -->\nbelow\n")) || bytes.Contains(b, []byte("old")) {
 		t.Errorf("%s", b)
 	}
-	if rows := bytes.Count(b, []byte("\n| 1000")) + bytes.Count(b, []byte("\n| 2000")); rows != 3*4 {
+	if rows := bytes.Count(b, []byte("\n| 1000")) + bytes.Count(b, []byte("\n| 2000")); rows != testlevel.Pick(3*2, 3*4) {
 		t.Errorf("%d rows in\n%s", rows, b)
 	}
 	for _, name := range []string{"select.svg", "update.svg"} {
@@ -140,7 +141,7 @@ func TestDBIsMeasuredIntoAFile(t *testing.T) {
 	}
 }
 
-func TestEverythingIsMeasuredIntoAFile(t *testing.T) {
+func TestAllTablesAreWrittenIntoAFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "B.md")
 	args := []string{"all", "-kb", "2,3", "-hosts", "2", "-pages", "4", "-n", "1", "-urls", "1000", "-top", "100", "-links", "5", "-rounds", "1", "-dir", dir, "-write", file}

@@ -34,7 +34,7 @@ func db(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *into != "" { // rather now than in an hour
+	if *into != "" { // an error now, and not after an hour
 		if err := writeInto(*into, "db", nil); err != nil {
 			return err
 		}

@@ -1,18 +1,15 @@
 // Command bench measures what a page costs recrawl, what it costs colly, and what it
 // costs a bare loop of net/http, tokenizer and zstd, side by side: CPU time of the
 // crawling process, allocations and memory, and the disk that a crawl leaves behind.
+// It measures no quality of a schedule or an order: recrawl schedule simulate and
+// recrawl scoring simulate do. Start with
 //
-//	GOWORK=off go run . -kb 2,10,30,50                          synthetic webs without end, of pages as large as pages are
-//	GOWORK=off go run . -web                                    a small synthetic web of pages of 2 KB, crawled to its end
-//	GOWORK=off go run . -farm ADDR -farm-tls ADDR -seeds FILE -cacert FILE -run recrawl-pebble,colly
-//	                                                            any sites that are served on loopback
-//	GOWORK=off go run . db -urls 1000000,10000000,20000000      what grows with the crawl db
-//	GOWORK=off go run . all -write ../docs/benchmarks.md             pages and crawl db, as the file has them
+//	go run ./bench -h
 //
 // Every crawl runs in a process of its own, and so does the server of the
-// synthetic web: what is measured is the crawler alone. The contenders take
-// turns, so that what else the machine does falls on all of them, and the table
-// shows medians. Nothing but loopback is ever dialled, whatever a page links to.
+// synthetic web, so that only the crawler is measured. The contenders take
+// turns, so that other load of the machine falls on all of them, and the table
+// shows medians. Only loopback is dialled, whatever a page links to.
 package main
 
 import (
@@ -33,8 +30,8 @@ import (
 	"strings"
 )
 
-// workerArg and serverArg as the only argument make this program a child of
-// itself, which is told the rest on its standard input.
+// The only argument of a child process of this program, which reads its job from standard
+// input.
 const (
 	workerArg   = "worker"
 	serverArg   = "server"
@@ -42,16 +39,25 @@ const (
 	victimArg   = "db-victim"
 )
 
-const modes = `Usage: GOWORK=off go run . MODE [options]
+const modes = `Usage: go run ./bench MODE [options]
 
-Modes:
-  -kb SIZES             synthetic webs with pages of these sizes in kB
-  -web                  a small synthetic web, crawled to its end
-  -farm ADDR            any sites that are served on loopback, with -seeds
-  db [options]          the crawl db as it grows; db -h has its options
-  all [options]         the tables of docs/benchmarks.md; all -h has its options
+Modes, each with the command that makes its tables of docs/benchmarks.md alone:
 
-Options of -kb, -web and -farm:
+  pages   synthetic webs without end, with pages of several sizes
+          go run ./bench pages -kb 10,50 -n 3
+  web     a small synthetic web of pages of 2 KB, crawled to its end
+          go run ./bench web
+  sites   any sites that are served on loopback
+          go run ./bench sites -http ADDR -https ADDR -cacert FILE -seeds FILE -run recrawl-pebble,colly
+  db      the crawl db as it grows: a selection, an update, an inversion
+          go run ./bench db -urls 1000000,10000000 -rounds 2
+  all     pages and db, written into the document
+          go run ./bench all -write docs/benchmarks.md
+
+go run ./bench MODE -h lists the options of a mode. Tables that other commands make:
+
+  the order of a crawl     go run ./cmd/recrawl scoring simulate -pages 320000 -times
+  single packages          go test -run '^$' -bench NAME -benchmem -count 9 ./PACKAGE
 `
 
 func main() {
@@ -77,68 +83,77 @@ func run(ctx context.Context, args []string) error {
 		return measureDB(ctx, os.Stdin, os.Stdout)
 	case len(args) == 1 && args[0] == victimArg:
 		return victim(ctx, os.Stdin, os.Stdout)
-	case len(args) > 0 && args[0] == "db":
-		return db(ctx, args[1:])
-	case len(args) > 0 && args[0] == "all":
-		return everything(ctx, args[1:])
+	case len(args) == 0:
+		fmt.Fprint(os.Stderr, modes)
+		return errors.New("want a mode")
 	}
+	switch mode, args := args[0], args[1:]; mode {
+	case "-h", "-help", "--help", "help":
+		fmt.Print(modes)
+		return nil
+	case "pages", "web", "sites":
+		return compare(ctx, mode, args)
+	case "db":
+		return db(ctx, args)
+	case "all":
+		return everything(ctx, args)
+	default:
+		return fmt.Errorf("no mode %q; go run ./bench -h lists them", mode)
+	}
+}
+
+// compare has the contenders crawl a web: the modes pages, web and sites.
+func compare(ctx context.Context, mode string, args []string) error {
 	var (
-		f          = flag.NewFlagSet("bench", flag.ContinueOnError)
-		web        = f.Bool("web", false, "crawl a synthetic web")
-		hosts      = f.Int("hosts", 200, "hosts of the synthetic web")
-		pages      = f.Int("pages", 50, "pages a host of the synthetic web")
-		kb         = f.String("kb", "", "crawl synthetic webs with pages of so many kB: `SIZES`, such as 2,10,30,50")
-		farm       = f.String("farm", "", "crawl what is served over HTTP at this loopback `ADDR`")
-		farmTLS    = f.String("farm-tls", "", "where the same sites are served over HTTPS")
-		seeds      = f.String("seeds", "", "`FILE` of URLs to start from, one a line; their hosts bound the crawl")
-		cacert     = f.String("cacert", "", "PEM `FILE` of the authority of the HTTPS sites")
-		maxPages   = f.Int("max", 0, "stop a crawl after so many pages (0: when there are no more)")
-		workers    = f.Int("workers", 64, "requests at once")
-		idle       = f.Int("idle", 256, "idle connections kept at once, one a host")
-		reps       = f.Int("n", 3, "crawls of each contender")
+		f          = flag.NewFlagSet("bench "+mode, flag.ContinueOnError)
+		c          = comparison{out: os.Stdout}
 		contenders = f.String("run", strings.Join(contenderNames(), ","), "`NAMES` of the contenders")
-		profile    = f.String("profile", "", "write profiles of CPU and allocations into this `DIR`")
+		size       webSize
+		kb, seeds  *string
 	)
-	f.Usage = func() {
-		fmt.Fprint(f.Output(), modes)
-		f.PrintDefaults()
+	f.IntVar(&c.reps, "n", 3, "crawls of each contender")
+	f.IntVar(&c.Max, "max", 0, "stop a crawl after so many pages (0: when there are no more)")
+	f.IntVar(&c.Workers, "workers", 64, "requests at once")
+	f.IntVar(&c.Idle, "idle", 256, "idle connections kept at once, one a host")
+	f.StringVar(&c.profile, "profile", "", "write profiles of CPU and allocations into this `DIR`")
+	if mode == "sites" {
+		f.StringVar(&c.HTTP, "http", "", "crawl what is served over HTTP at this loopback `ADDR`")
+		f.StringVar(&c.HTTPS, "https", "", "the loopback `ADDR` where the same sites are served over HTTPS")
+		f.StringVar(&c.CACert, "cacert", "", "PEM `FILE` of the authority of the HTTPS sites")
+		seeds = f.String("seeds", "", "`FILE` of URLs to start from, one a line; their hosts bound the crawl")
+	} else {
+		f.IntVar(&size.Hosts, "hosts", 200, "hosts of the synthetic web")
+		f.IntVar(&size.Pages, "pages", 50, "pages of each host of the synthetic web")
+	}
+	if mode == "pages" {
+		kb = f.String("kb", "10,50", "`SIZES` of pages in kB, with commas")
 	}
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	which := 0
-	for _, b := range []bool{*web, *kb != "", *farm != ""} {
-		if b {
-			which++
-		}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q: want no arguments", f.Args())
 	}
-	if f.NArg() > 0 || which != 1 {
-		return errors.New("want one of -web, -kb and -farm, and no arguments")
-	}
-	c := comparison{
-		out: os.Stdout, names: strings.Split(*contenders, ","), reps: *reps, profile: *profile,
-		job: job{Max: *maxPages, Workers: *workers, Idle: *idle},
-	}
+	c.names = strings.Split(*contenders, ",")
 	for _, name := range c.names {
 		if contender(name) == nil {
 			return fmt.Errorf("no contender %q; there are %s", name, strings.Join(contenderNames(), ", "))
 		}
 	}
-	switch {
-	case *web:
-		return c.web(ctx, webSize{Hosts: *hosts, Pages: *pages})
-	case *kb != "":
+	switch mode {
+	case "web":
+		return c.web(ctx, size)
+	case "pages":
 		sizes, err := parseSizes("-kb", *kb, 1, 10_000)
 		if err != nil {
 			return err
 		}
-		return c.webs(ctx, webSize{Hosts: *hosts, Pages: *pages}, sizes)
+		return c.webs(ctx, size, sizes)
 	}
 	var err error
 	if c.Seeds, c.Hosts, err = readSeeds(*seeds); err != nil {
 		return err
 	}
-	c.HTTP, c.HTTPS, c.CACert = *farm, *farmTLS, *cacert
 	return c.run(ctx)
 }
 
@@ -171,7 +186,7 @@ func everything(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"pages", "db"} { // rather now than in an hour
+	for _, name := range []string{"pages", "db"} { // an error now, and not after an hour
 		if *into != "" {
 			if err := writeInto(*into, name, nil); err != nil {
 				return err

@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strconv"
-	"syscall"
 	"time"
 )
 
@@ -164,15 +163,6 @@ func profile(path string) (end func() error, err error) {
 		}
 		return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 	}, nil
-}
-
-// cpu is the time this process has had of the processors.
-func cpu() (user, sys time.Duration, err error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, 0, err
-	}
-	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano()), nil
 }
 
 // peakRSS reads VmHWM of Linux. Getrusage would count what the parent had.
