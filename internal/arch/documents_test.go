@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -99,6 +100,44 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+var (
+	goTest     = regexp.MustCompile("(?m)\\bgo test [^`|#\n]*(?:\\\\\\|[^`|#\n]*)*")
+	packageArg = regexp.MustCompile(` \./([a-z][\w/]*)`)
+	flagArg    = regexp.MustCompile(` -([a-z][\w.-]*)`)
+)
+
+// goTestFlags are flags of go test itself.
+var goTestFlags = strings.Fields("args bench benchmem benchtime count cover coverprofile fuzz fuzzminimizetime fuzztime race run tags timeout v vet")
+
+// The flags in commands that begin with "go test ./package" are flags of its tests.
+func TestDocumentsShowFlagsOfTests(t *testing.T) {
+	repo := os.DirFS("../..")
+	commands := 0
+	for _, pattern := range documents {
+		for _, name := range glob(t, repo, pattern) {
+			for _, command := range goTest.FindAllString(string(read(t, repo, name)), -1) {
+				var files []string
+				for _, m := range packageArg.FindAllStringSubmatch(command, -1) {
+					files = append(files, glob(t, repo, m[1]+"/*_test.go")...)
+				}
+				if files == nil {
+					continue
+				}
+				commands++
+				for _, m := range flagArg.FindAllStringSubmatch(command, -1) {
+					has := func(file string) bool { return bytes.Contains(read(t, repo, file), []byte(`"`+m[1]+`"`)) }
+					if !slices.Contains(goTestFlags, m[1]) && !slices.ContainsFunc(files, has) {
+						t.Errorf("%s: %s: no test of these packages has the flag -%s", name, command, m[1])
+					}
+				}
+			}
+		}
+	}
+	if commands < 10 {
+		t.Errorf("%d commands", commands)
 	}
 }
 
