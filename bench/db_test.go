@@ -93,17 +93,6 @@ func atoi(t *testing.T, s string) int {
 	return n
 }
 
-// The crawl db is measured in a process that collects as the command does.
-func TestCollectorIsThatOfTheCommand(t *testing.T) {
-	own, err := os.ReadFile("collector.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if command, err := os.ReadFile("../cmd/recrawl/collector.go"); err != nil || !bytes.Equal(own, command) {
-		t.Errorf("it is another, or %v", err)
-	}
-}
-
 func TestDBTablesAreWrittenIntoAFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "B.md")

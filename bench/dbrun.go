@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/stores/pebblestore/heaproom"
 )
 
 // dbJob is what a child is told that measures the crawl db at one size.
@@ -76,7 +77,7 @@ func measureDB(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if !r.Embedded {
-		collectLess(garbage)
+		heaproom.Leave(heaproom.Default)
 	}
 	if err := r.measure(ctx); err != nil {
 		return fmt.Errorf("%d URLs: %w", r.URLs, err)
@@ -84,7 +85,7 @@ func measureDB(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// say tells who waits how far it is.
+// say reports the progress on standard error.
 func (r *dbResult) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%9d URLs, %v %% due: %s\n", r.URLs, 100*r.Due, fmt.Sprintf(format, args...))
 }

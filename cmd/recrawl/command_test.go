@@ -5,10 +5,9 @@ import "os"
 // Variables of the environment in which the test binary is something else, and no
 // test.
 const (
-	asCommand   = "RECRAWL_TEST_AS_COMMAND"   // the command; set by TestMain
-	asTracer    = "RECRAWL_TEST_AS_TRACER"    // what kills the command at a call, see tracer_linux_test.go
-	asCollector = "RECRAWL_TEST_AS_COLLECTOR" // what collects less garbage, see collector_test.go
-	asReader    = "RECRAWL_TEST_AS_READER"    // a program that uses the library, see reader_test.go
+	asCommand = "RECRAWL_TEST_AS_COMMAND" // the command; set by TestMain
+	asTracer  = "RECRAWL_TEST_AS_TRACER"  // what kills the command at a call, see tracer_linux_test.go
+	asReader  = "RECRAWL_TEST_AS_READER"  // a program that uses the library, see reader_test.go
 )
 
 func init() {
@@ -17,8 +16,6 @@ func init() {
 		traceMain()
 	case os.Getenv(asReader) != "":
 		readerMain()
-	case os.Getenv(asCollector) != "":
-		collectorMain()
 	case os.Getenv(asCommand) != "":
 		main()
 	}

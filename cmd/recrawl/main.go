@@ -27,6 +27,8 @@ import (
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // for the hours of -host-rules, wherever this runs
+
+	"github.com/recrawl/recrawl/stores/pebblestore/heaproom"
 )
 
 // Exit codes.
@@ -40,7 +42,7 @@ const (
 func main() {
 	log.SetOutput(io.Discard) // net/http complains about servers there; -v reports what matters
 	ignoreFileLimit()
-	leaveHeapRoom(heapRoom)
+	heaproom.Leave(heaproom.Default)
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)

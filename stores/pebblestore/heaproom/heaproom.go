@@ -1,4 +1,8 @@
-package main
+// Package heaproom lets the Go heap of a program with a pebblestore grow to a least size before it is
+// collected. The cache of the store is not part of the heap, and few objects are alive beside it, so Go
+// would collect every few megabytes. It changes a setting of the whole process, which only a program
+// should do and no library. Start with [Leave].
+package heaproom
 
 import (
 	"runtime"
@@ -6,13 +10,8 @@ import (
 	"runtime/metrics"
 )
 
-// heapRoom is how much the heap may grow between two collections, however little is alive.
-//
-// Go lets the heap grow to twice what is alive. Here that is often little, because the cache
-// of the engine is not part of the heap, so Go would collect every few megabytes; this room
-// saves 7 % of the CPU time of a crawl. If more than heapRoom is alive, Go collects as by
-// default: a higher percentage would take the most memory where the most is in use.
-const heapRoom = 32 << 20
+// Default is the room of the recrawl command in bytes. It saves 7 % of the CPU time of a crawl.
+const Default = 32 << 20
 
 const (
 	// defaultPercent is Go's percentage, and leastHeap the least size at which it collects with
@@ -27,9 +26,10 @@ type collector struct {
 	alive []metrics.Sample // what counts as alive
 }
 
-// leaveHeapRoom gives the heap that room for the rest of the process, unless GOGC is set. Limits
-// of memory (GOMEMLIMIT, -memory) hold as before.
-func leaveHeapRoom(room uint64) {
+// Leave gives the heap that room in bytes between two collections for the rest of the process, unless
+// GOGC is set. If more than that is alive, Go collects as by default: a higher percentage would take
+// the most memory where the most is in use. Limits of memory (GOMEMLIMIT) hold as before.
+func Leave(room uint64) {
 	if was := debug.SetGCPercent(int(defaultPercent * room / leastHeap)); was != defaultPercent {
 		debug.SetGCPercent(was)
 		return

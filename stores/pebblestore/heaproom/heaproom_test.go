@@ -1,4 +1,4 @@
-package main
+package heaproom
 
 import (
 	"fmt"
@@ -11,12 +11,22 @@ import (
 	"testing"
 )
 
-// collectorMain is a process that calls leaveHeapRoom, and prints the size of the heap at
+// childVariable makes the test binary the child of the test.
+const childVariable = "RECRAWL_TEST_HEAPROOM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		childMain()
+	}
+	os.Exit(m.Run())
+}
+
+// childMain is a process that calls Leave, and prints the size of the heap at
 // which it will collect, in MiB, as soon as that is right for what is alive. If it never is,
 // the process does not end. If a percentage was set, it prints that.
-func collectorMain() {
+func childMain() {
 	const room = 32 << 20
-	leaveHeapRoom(room)
+	Leave(room)
 	if os.Getenv("GOGC") != "" {
 		runtime.GC()
 		fmt.Println(debug.SetGCPercent(-1))
@@ -39,7 +49,7 @@ func collectorMain() {
 	os.Exit(0)
 }
 
-func TestGarbageCollectorLeavesRoom(t *testing.T) {
+func TestHeapHasRoom(t *testing.T) {
 	collector := func(percentage string) []string {
 		t.Helper()
 		self, err := os.Executable()
@@ -47,7 +57,7 @@ func TestGarbageCollectorLeavesRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := exec.CommandContext(t.Context(), self)
-		c.Env = append(os.Environ(), asCollector+"=1", "GOGC="+percentage)
+		c.Env = append(os.Environ(), childVariable+"=1", "GOGC="+percentage)
 		out, err := c.Output()
 		if err != nil {
 			t.Fatalf("GOGC=%q: %v\n%s", percentage, err, out)
