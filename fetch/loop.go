@@ -193,7 +193,14 @@ func (l *loop) visitAll(ctx context.Context, w *output) error {
 			if err != nil {
 				continue
 			}
-			if err = w.write(keep, group); err != nil {
+			if !w.parsing() {
+				// The parse stage reads robots.txt of these pages in the host db.
+				err = l.opts.Hosts.Sync(keep)
+			}
+			if err == nil {
+				err = w.write(keep, group)
+			}
+			if err != nil {
 				stopVisiting()
 			}
 		}

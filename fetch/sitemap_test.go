@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"sync/atomic"
 
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,11 +14,13 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
+	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -360,4 +363,75 @@ func TestSitemapsBeyondTheMemoryLimitWait(t *testing.T) {
 			t.Errorf("%d looks in %v, %+v", looks.Load(), took, rep.Sitemaps)
 		}
 	})
+}
+
+// forgetful is a host store that loses what was not synced when the process dies.
+type forgetful struct {
+	*memstore.Hosts
+	durable map[string]hostdb.Host
+	died    func() bool
+}
+
+func (f *forgetful) Sync(ctx context.Context) error {
+	if f.died() {
+		return nil
+	}
+	f.durable = map[string]hostdb.Host{}
+	for h, err := range f.Scan(ctx) {
+		if err != nil {
+			return err
+		}
+		h.Robots = slices.Clone(h.Robots)
+		f.durable[h.Name] = h
+	}
+	return nil
+}
+
+// restart returns the host store as the next process finds it.
+func (f *forgetful) restart(t *testing.T) *memstore.Hosts {
+	hosts := new(memstore.Hosts)
+	for name, h := range f.durable {
+		h.Grants = nil
+		if err := hosts.Update(t.Context(), name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return hosts
+}
+
+func TestSitemapsOfRobotsSurviveKillOfFetchWithoutParser(t *testing.T) {
+	for n := 1; ; n++ {
+		finished := false
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, &site{robots: "Sitemap: /s.xml"}, append(urlSet("a.test", 1), urlSet("b.test", 30)...)...)
+			parser := r.o.Parser
+			r.o.Parser = nil
+			left := n
+			hosts := &forgetful{Hosts: new(memstore.Hosts), died: func() bool { return left <= 0 }}
+			r.o.Hosts = hosts
+			r.renew()
+			if _, err := fetch.Run(t.Context(), dying{r.db.Segments(), &left}, seg, r.o); err == nil {
+				finished = true
+			} else if !errors.Is(err, errDied) {
+				t.Fatal(err)
+			}
+			r.o.Hosts = hosts.restart(t)
+			r.renew()
+			r.run(seg)
+			r.o.Parser = parser
+			if _, err := fetch.Parse(t.Context(), r.db.Segments(), seg, r.o); err != nil {
+				t.Fatal(err)
+			}
+			sitemaps := 0
+			for _, p := range r.parses(seg) {
+				sitemaps += len(told(p))
+			}
+			if sitemaps != 2 {
+				t.Errorf("killed at step %d: %d sitemaps, want 2", n, sitemaps)
+			}
+		})
+		if finished {
+			return
+		}
+	}
 }
