@@ -49,7 +49,7 @@ func TestBackupOfRunningCrawl(t *testing.T) {
 	ok(t, s.crawl("-topN", "150")...)
 	same(t, "what goes on from the backup", dump(t, to), want)
 
-	// A crawl that nobody has open, as JSON, and as a copy.
+	// A crawl that is not open, as JSON, and as a copy.
 	if j := object(t, ok(t, "backup", "-d", to, "-copy", "-json", to+"2")); j["files"].(float64) < 10 || j["bytes"].(float64) < 1000 {
 		t.Errorf("%v", j)
 	}

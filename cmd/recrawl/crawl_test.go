@@ -425,7 +425,7 @@ func TestDirectoryInUseIsReportedAtOnce(t *testing.T) {
 	ok(t, "readdb", "-d", s.dir, "-stats") // the lock ended with the process
 }
 
-// Those who only read a crawl do not wait for each other.
+// Verbs that only read a crawl do not wait for each other.
 func TestReadersShareACrawl(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")

@@ -201,8 +201,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A segment that could not be reported is reported to who asks for the same again, and to
-// nobody else.
+// A segment that could not be reported is reported by the next run of the same command, and by
+// no other.
 func TestSegmentThatCouldNotBeReported(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A pipe can be opened once: whoever closes it takes away what was in it.
+// A pipe can be opened once: closing it loses its content.
 func TestFreegenFromAPipe(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "urls")

@@ -29,10 +29,9 @@ var (
 
 // TestKill kills every verb that writes, and whole crawls: before the changes that
 // it makes to the file system, by the tracer, and at random instants. Often the
-// command that is to go on is killed as well. Then the same command runs to its
-// end, with nobody doing anything before, and all that is there has to be what is
-// there if nobody is killed: crawl db, link db, segments, statistics of hosts, and
-// files beside them.
+// command that continues is killed as well. Then the same command runs to its end, without
+// any repair before, and the result has to be that of an undisturbed run: crawl db, link db,
+// segments, statistics of hosts, and files beside them.
 //
 // The quick form kills each verb once, by turns before a change and at a random instant; the
 // exhaustive one does both. All changes, and 1,000 random instants, are

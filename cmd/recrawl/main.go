@@ -10,6 +10,12 @@
 //	recrawl verify | salvage -d DIR …                       find damage, and rescue the rest
 //	recrawl compact -d DIR                                  rewrite the databases without obsolete data
 //	recrawl backup -d DIR NEWDIR                            copy a crawl, even while it runs
+//	recrawl config | completion | version                   the command itself
+//
+// main.go starts the process and app.go runs one command line; the list of verbs is verbs.All
+// in internal/verbs, where each verb has a file of its own. Flags that verbs share are in
+// internal/flags, text and JSON in internal/render, what processes report and
+// ask of each other in internal/control.
 //
 // Every verb may be interrupted or killed. Run again, the same command resumes
 // where it stopped; one that changes nothing starts over. The exit code is 0 on

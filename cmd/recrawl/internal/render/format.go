@@ -1,5 +1,5 @@
 // Package render turns reports of the library into text and JSON: numbers, tables, progress,
-// help texts, and files that replace others once they are complete. It reads no flags and
+// help texts, and files that replace others once they are complete. It opens no crawl and
 // decides nothing. Its functions are named after what they print; those ending in JSON
 // return what is encoded.
 package render

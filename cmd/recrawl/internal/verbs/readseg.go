@@ -120,7 +120,7 @@ func (a *app) showAll(ctx context.Context, c *cli.Command, s segment.Store) erro
 	return nothingOf(c, shown)
 }
 
-// nothingOf is the error for a URL of which nothing was shown.
+// nothingOf returns an error if -url names a URL that is in no segment shown.
 func nothingOf(c *cli.Command, shown int) error {
 	if shown == 0 && c.IsSet("url") {
 		return fmt.Errorf("nothing found of %q", c.String("url"))
