@@ -27,7 +27,7 @@ const (
 func (l *loop) queueOf(url string) string {
 	name := l.opts.Politeness.By.Key(url)
 	if l.opts.Politeness.By == hostdb.ByIP {
-		if addr := l.addresses.get(name); addr != "" {
+		if addr, ok := l.addresses.Get(name); ok {
 			return addr
 		}
 	}
@@ -92,32 +92,9 @@ func (l *loop) moveResolved(r *result) {
 	h := r.host
 	l.queues.putFront(h, r.item)
 	if r.address != "" {
-		l.addresses.put(h.name, r.address)
+		l.addresses.Put(h.name, r.address)
 		l.queues.move(h, r.address)
 		return
 	}
 	l.giveUp(h, verdict{reason: r.lookupFailure, code: protocol.Failed})
-}
-
-// addresses remembers the queues of hosts, in two generations: entries that are
-// used move to the younger one, and when that is full the older one is dropped.
-type addresses struct{ young, old map[string]string }
-
-func (a *addresses) get(host string) string {
-	if addr, ok := a.young[host]; ok {
-		return addr
-	}
-	addr, ok := a.old[host]
-	if ok {
-		a.put(host, addr)
-	}
-	return addr
-}
-
-func (a *addresses) put(host, addr string) {
-	delete(a.old, host)
-	if a.young == nil || len(a.young) >= maxAddresses/2 {
-		a.young, a.old = map[string]string{}, a.young
-	}
-	a.young[host] = addr
 }

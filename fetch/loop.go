@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/recrawl/recrawl/internal/grace"
+	"github.com/recrawl/recrawl/internal/recent"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -97,7 +98,7 @@ type loop struct {
 	lists         *lists // nil if the segment is fetched as a whole
 	reader        *listReader
 	threads       threadShares
-	addresses     addresses
+	addresses     recent.Map[string] // the queues of hosts by address
 	limits        limits
 	follower      follower
 	lastURL       string                   // the URL of the last result
@@ -159,7 +160,7 @@ func newLoop(segments segment.Store, name string, o Options) *loop {
 		threads:  threadShares{threads: o.Threads, spare: o.SpareThreads, slowAfter: o.SlowVisit},
 		report:   Report{Visits: map[protocol.Code]int{}},
 		groups:   make(chan []*visitResult, 1), sitemapSem: make(chan struct{}, maxSitemapsInMemory(o.Threads)),
-		limits: newLimits(&o),
+		limits: newLimits(&o), addresses: recent.Map[string]{Max: maxAddresses},
 	}
 	if o.Following.MaxRedirects > 0 {
 		l.redirects = &redirectState{targets: map[string]redirectTarget{}, via: map[string]string{}}

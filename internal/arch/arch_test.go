@@ -41,7 +41,7 @@ var repo = policy{
 		"signature":               {policyKind, "page"},
 
 		"protocol":              {adapter, "page"},
-		"protocol/httpproto":    {adapter, "page protocol internal/directives internal/unpack internal/webhost internal/weburl"},
+		"protocol/httpproto":    {adapter, "page protocol internal/directives internal/recent internal/unpack internal/webhost internal/weburl"},
 		"protocol/fileproto":    {adapter, "page protocol"},
 		"protocol/protocoltest": {kit, "internal/kit"},
 		"robots":                {adapter, "page hostdb protocol internal/directives internal/weburl"},
@@ -56,7 +56,7 @@ var repo = policy{
 
 		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/weburl"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/recent internal/weburl"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
 		"scoring/rank":    {verb, "crawldb protocol schedule scoring segment internal/extsort"},
 		"crawldb/dedup":   {verb, "crawldb hostdb internal/extsort"},
@@ -76,6 +76,7 @@ var repo = policy{
 		"internal/grace":      {tool, ""},
 		"internal/testlevel":  {tool, ""},
 		"internal/places":     {tool, "internal/extsort"},
+		"internal/recent":     {vocabulary, ""},
 		"internal/unpack":     {adapter, ""},
 		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},

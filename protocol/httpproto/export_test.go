@@ -29,7 +29,7 @@ func (c *Client) SetDial(dial func(ctx context.Context, network, address string)
 func (c *Client) Remembered() int {
 	c.lookups.mu.Lock()
 	defer c.lookups.mu.Unlock()
-	return len(c.lookups.young) + len(c.lookups.old)
+	return c.lookups.hosts.Len()
 }
 
 // What the fuzz targets call.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/recrawl/recrawl/internal/recent"
 )
 
 const (
@@ -20,12 +22,9 @@ const (
 // lookups caches the addresses of hosts. It makes no promise about them: each
 // is guarded again whenever it is dialled, and the addresses of a host are
 // dropped if none of them could be.
-//
-// There are two generations. Entries that are used move to the younger one, and
-// when that is full the older one is dropped.
 type lookups struct {
-	mu         sync.Mutex
-	young, old map[string]lookup
+	mu    sync.Mutex
+	hosts recent.Map[lookup]
 }
 
 type lookup struct {
@@ -33,48 +32,29 @@ type lookup struct {
 	until time.Time
 }
 
-// get returns the addresses of a host that are still valid; nil if none are
-// known.
+// get returns the addresses of a host that are still valid; nil if none are known.
 func (l *lookups) get(host string, now time.Time) []netip.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k, ok := l.young[host]
-	if !ok {
-		if k, ok = l.old[host]; !ok {
-			return nil
-		}
-		l.put(host, k)
-	}
-	if !now.Before(k.until) {
-		delete(l.young, host)
+	k, ok := l.hosts.Get(host)
+	if ok && !now.Before(k.until) {
+		l.hosts.Delete(host)
 		return nil
 	}
 	return k.addrs
 }
 
-// put must be called with mu held.
-func (l *lookups) put(host string, k lookup) {
-	delete(l.old, host)
-	if _, ok := l.young[host]; !ok && len(l.young) >= maxLookups/2 {
-		l.young, l.old = nil, l.young
-	}
-	if l.young == nil {
-		l.young = map[string]lookup{}
-	}
-	l.young[host] = k
-}
-
 func (l *lookups) add(host string, k lookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(host, k)
+	l.hosts.Max = maxLookups
+	l.hosts.Put(host, k)
 }
 
 func (l *lookups) forget(host string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.young, host)
-	delete(l.old, host)
+	l.hosts.Delete(host)
 }
 
 // Lookup returns the addresses of a host in the order in which Fetch would dial
