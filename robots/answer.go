@@ -34,7 +34,7 @@ type answer struct {
 type answerKind uint8
 
 const (
-	failing answerKind = iota // nobody knows what the file says
+	failing answerKind = iota // the content of the file is unknown
 	absent                    // there is no file
 	good                      // here is the file
 	moved                     // somewhere else

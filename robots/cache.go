@@ -71,7 +71,7 @@ type Cache struct {
 	// its origins. Required.
 	Hosts hostdb.Store
 	// Product is the product token of the crawler, which selects its rules. If
-	// it is empty, only the rules for everybody apply. (Nutch:
+	// it is empty, only the rules for all crawlers ("*") apply. (Nutch:
 	// http.agent.name.)
 	Product string
 	// Policy sets further names of the crawler, and where robots.txt does not

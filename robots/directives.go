@@ -6,7 +6,7 @@ import (
 )
 
 // ParseHeader reads the values of X-Robots-Tag headers for the crawler with the
-// given product tokens, and combines what they ask of everybody and of it. The
+// given product tokens, and combines what they ask of all crawlers and of it. The
 // name of a crawler before a colon applies to all that follows in that header,
 // up to the next name: "otherbot: noindex, nofollow, recrawl: nofollow". What
 // it does not understand is ignored. It can also read page.Content.Robots.

@@ -50,7 +50,7 @@ func parse(body []byte, products []string, limit int) *Rules {
 	return p.finish()
 }
 
-// Two groups matter: that of the products and that for everybody.
+// Two groups matter: that of the products and that for all crawlers ("*").
 const (
 	ownGroup = iota
 	anyGroup
@@ -61,7 +61,7 @@ type parser struct {
 	html       bool
 	lineNumber int32 // the line that is read, from 1
 
-	// named says whether the current group is mine or everybody's, and delays
+	// named says whether the current group is ownGroup or anyGroup, and delays
 	// the same for Crawl-delay. They differ because Crawl-delay is no rule: a
 	// User-agent line after it continues the group (RFC 9309 section 2.2.4),
 	// yet the delay does not apply to those named after it.
@@ -157,8 +157,8 @@ func (p *parser) rule(value string, allow bool) {
 	if !allow {
 		return
 	}
-	// A server shows "index.html" of a directory for the directory, so whoever
-	// allows one means the other. (As Google.)
+	// A server shows "index.html" of a directory for the directory, so a
+	// file that allows one means the other. (As Google.)
 	dir := strings.LastIndexByte(r.pattern, '/') + 1
 	if dir > 0 && strings.HasPrefix(r.pattern[dir:], "index.htm") {
 		p.rule(value[:strings.LastIndexByte(value, '/')+1]+"$", true)

@@ -13,7 +13,7 @@ import (
 type Policy struct {
 	// Aliases are further product tokens of the crawler: groups that name one
 	// of them apply together with those that name Cache.Product, and those for
-	// everybody only if none is named. (Nutch: http.robots.agents.)
+	// all crawlers only if none is named. (Nutch: http.robots.agents.)
 	Aliases []string
 	// Exempt lists hosts whose robots.txt is neither requested nor obeyed, and
 	// domains with all hosts below them: "example.org" is that host and

@@ -13,7 +13,7 @@
 //     in URLs are encoded, hex digits are in upper case. Reserved characters
 //     stay as written: %2F is not "/", but %2A and %24 are the plain characters
 //     "*" and "$".
-//   - Rules before the first User-agent line belong to nobody and are ignored.
+//   - Rules before the first User-agent line belong to no crawler and are ignored.
 //   - A missing colon, the usual misspellings of Disallow and User-agent, a
 //     comma between product tokens, UTF-16, NUL bytes and files wrapped in HTML
 //     are forgiven. A line that cannot be understood is skipped.

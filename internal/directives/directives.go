@@ -13,7 +13,7 @@ import (
 )
 
 // Header reads the values of X-Robots-Tag headers for the crawler with the given
-// names: what they ask of everybody and of it, combined. The name of a crawler
+// names: what they ask of all crawlers and of it, combined. The name of a crawler
 // before a colon applies to all that follows in that header, up to the next
 // name: "otherbot: noindex, nofollow, recrawl: nofollow".
 func Header(values []string, names ...string) page.Directives {
@@ -127,7 +127,7 @@ func meaning(name, value string) (page.Directives, bool) {
 
 const unavailableAfter = "unavailable_after"
 
-// all yields the directives of a list that are for everybody or for the products: a
+// all yields the directives of a list that are for all crawlers or for the products: a
 // name in lower case, and the value after its colon, if any. If named is set, the
 // list may contain names of crawlers. Of dates the first 64 count: a page may have
 // a hundred thousand that are none.

@@ -32,7 +32,7 @@ func Unescape(s string) string {
 }
 
 // profile is "domain to ASCII" of the URL standard, not strict: names that the DNS could
-// not have are left to whoever uses the result.
+// not have are left to the caller.
 var profile = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),

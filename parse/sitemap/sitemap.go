@@ -3,11 +3,11 @@
 // 0.9x, 1.0 and 2.0, Atom 0.3 and 1.0), all of them optionally compressed by
 // gzip and in any charset of the web.
 //
-// It does no IO and makes no decisions: a [Reader] takes the bytes of a
-// document and yields its entries one by one, in memory that does not depend on
-// the document. A [Scope] says which of them a site may speak of. Fetching,
-// following an index, filtering, and deciding how far to trust what strangers
-// say about their pages are up to the caller.
+// It does no IO and makes no decisions: start with a [Reader], which takes the
+// bytes of a document and yields its entries one by one, in memory that does not
+// depend on the document. A [Scope] says which of them a site may speak of.
+// Fetching, following an index, filtering, and how far an entry is trusted are up
+// to the caller.
 //
 // Documents are read as they are, not as they should be. The form is determined
 // from the bytes, not from a name or a Content-Type. Namespaces may be missing

@@ -1,7 +1,7 @@
-// Package fileproto visits file URLs below a root: files are pages, directories
-// are lists of links to their entries. [Client] is a [protocol.Protocol].
-// Nothing outside of the root can be reached, whatever a URL or a symbolic link
-// says.
+// Package fileproto visits file URLs below a root: files are pages, and directories
+// are lists of links to their entries. Nothing outside of the root can be reached,
+// by no URL and no symbolic link. Start with [Open]: a [Client] is a
+// [protocol.Protocol].
 package fileproto
 
 import (

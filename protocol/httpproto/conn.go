@@ -178,7 +178,7 @@ type conn struct {
 	asked bool
 	// reading says that the transport waits for bytes and has none left.
 	reading, closed bool
-	// changed is closed when one of the two becomes true; nil if nobody waits.
+	// changed is closed when one of the two becomes true; nil if no goroutine waits.
 	changed chan struct{}
 }
 

@@ -27,7 +27,7 @@ import (
 // at all, the visit Failed. Validators of a body that broke off are dropped, or
 // the rest of it would never be requested.
 //
-// A 206, which nobody requested, is Truncated too.
+// A 206, which was not requested, is Truncated too.
 func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
 	start := time.Now()
 	if err := ctx.Err(); err != nil {
@@ -110,7 +110,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		return nil
 	}
 	if resp.Outcome.Code != protocol.Success {
-		// Nobody wants this body. If it is short, it is read so that the
+		// This body is not used. If it is short, it is read so that the
 		// connection can be reused; if not, a stream of HTTP/2 is reset, and
 		// over HTTP/1 a new connection costs less than reading an unknown
 		// amount.

@@ -25,13 +25,13 @@ func (e *BlockedError) Error() string {
 // Is reports whether target is ErrBlocked.
 func (e *BlockedError) Is(target error) bool { return target == ErrBlocked }
 
-// A Guard decides which addresses may be dialled on the word of a stranger. Its
+// A Guard decides which addresses may be dialled for a URL that was found. Its
 // zero value allows public unicast addresses only: nothing in IANA's
 // special-purpose registries for IPv4 and IPv6 (RFC 6890, as of 2026),
 // reachable or not, no multicast, no IPv6 outside 2000::/3. An address that
 // embeds an IPv4 address (mapped, NAT64, ISATAP) is judged by that one too.
 //
-// A network may have its own NAT64 prefix, which nobody else can know; if so,
+// A network may have its own NAT64 prefix, which is not known here; if so,
 // add it to Deny.
 type Guard struct {
 	// Allow lists further networks that may be dialled.

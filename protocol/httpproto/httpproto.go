@@ -1,7 +1,8 @@
-// Package httpproto visits http and https URLs. [Client] is a
-// [protocol.Protocol] over net/http's Transport, for servers that cannot be
-// trusted: one hop, no retries beyond a second connection, no cookies unless
-// requested, and a limit on every byte and second a server can cost.
+// Package httpproto visits http and https URLs, for a crawl of servers that cannot be
+// trusted: there is a limit on every byte and second that one can cost. It follows no
+// redirect, keeps no cookies unless asked to, retries nothing beyond a second
+// connection, and knows neither pauses nor robots.txt. Start with [New]: a [Client] is
+// a [protocol.Protocol] over the Transport of net/http.
 //
 // net/http itself reports some faults of servers, in lines to the standard
 // logger of package log.
@@ -10,8 +11,8 @@
 // comes out as well as for what goes in. Brotli is not offered: no decoder of
 // it is worth another dependency, and every server that has Brotli has gzip.
 //
-// By default it dials public unicast addresses only, whatever a name resolves
-// to: see [Guard].
+// By default it dials public unicast addresses only, whatever address a name has:
+// see [Guard].
 package httpproto
 
 import (
@@ -193,7 +194,7 @@ const (
 //
 // A URL of another scheme, without a host, with user information, with an IPv6
 // zone, with the port of another protocol, or that cannot be parsed is Refused:
-// nobody who finds a URL has any business with the credentials in it.
+// the credentials in a URL that a crawl has found are not meant for the crawl.
 //
 // A visit that fails, or whose body is cut, closes its connection. Running out
 // of file descriptors or memory for a connection, or the failure of a proxy, is
@@ -337,8 +338,8 @@ func newTransport(o *Options, dial func(ctx context.Context, network, address st
 	return t, http2.ConfigureTransport(t)
 }
 
-// Anonymous reports whether the requests name neither a page nor a mailbox, so
-// that someone who has trouble with them has nobody to contact.
+// Anonymous reports whether the requests name neither a page nor a mailbox, so that the
+// operator of a server cannot contact that of the crawl.
 func (c *Client) Anonymous() bool {
 	ua := strings.ToLower(c.userAgent)
 	for _, s := range []string{"://", "www.", "@", " at "} {

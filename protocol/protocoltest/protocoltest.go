@@ -1,5 +1,6 @@
-// Package protocoltest tests what a [protocol.Protocol] must do. A protocol
-// that passes [Run] can take part in a crawl.
+// Package protocoltest has the rules that a [protocol.Protocol] must obey, as a test. A
+// protocol that passes [Run] can take part in a crawl; how it treats hostile servers is
+// not tested here. Start with [Run] and a [Harness].
 //
 //	func TestProtocol(t *testing.T) {
 //		protocoltest.Run(t, protocoltest.Harness{

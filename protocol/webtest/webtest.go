@@ -1,6 +1,6 @@
-// Package webtest is a synthetic web whose pages change on a clock: something
-// to crawl in a test, a benchmark or a demonstration, that knows what a perfect
-// crawler would have found.
+// Package webtest is a synthetic web whose pages change on a clock, for tests, benchmarks
+// and demonstrations: it knows the results of a perfect crawler. It has no hostile
+// pages (see internal/hostile). Start with [Web].
 //
 // A [Web] is an [http.Handler] for many hosts. Everything it says is a function
 // of its fields and of the time, so two webs with equal fields answer alike, on
