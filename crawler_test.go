@@ -65,7 +65,7 @@ func TestOnlyACrawlDBIsRequired(t *testing.T) {
 	}
 }
 
-func TestSegmentsOnlyForTheDay(t *testing.T) {
+func TestTemporarySegmentsAreRemovedByClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The clock stands still, and each crawler has segments of its own that
 		// are gone with it: marks of theirs are not taken for those of new ones.
@@ -122,7 +122,7 @@ func TestSegmentsOnlyForTheDay(t *testing.T) {
 }
 
 // With ReadOnly, New leaves what a generate that died has left.
-func TestReadOnlyLeavesWhatDied(t *testing.T) {
+func TestReadOnlyReleasesNothing(t *testing.T) {
 	db := &memstore.DB{}
 	w, err := db.Segments().Append(t.Context(), "20260105090000-000", "leases", 0)
 	if err != nil {

@@ -499,7 +499,7 @@ func (lonely) Fetch(_ context.Context, req protocol.Request) (protocol.Response,
 }
 
 // A sweep leaves pages in the line of their schedule.
-func TestSweepKeepsTheLine(t *testing.T) {
+func TestSweepKeepsPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true})
 		s.opts.Schedule = schedule.Learned{Budget: 1000}

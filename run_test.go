@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-func TestRounds(t *testing.T) {
+func TestRunEndsAfterItsRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
 		s.opts.Generate.TopN = 5
@@ -72,7 +72,7 @@ func TestRoundsOfAnInterruptedRun(t *testing.T) {
 	})
 }
 
-func TestWait(t *testing.T) {
+func TestRunWaitsForWhatBecomesDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 3, Calm: true})
 		s.opts.Run.Wait, s.opts.Now, s.web.Now = true, nil, nil
@@ -135,7 +135,7 @@ func TestWait(t *testing.T) {
 }
 
 // A round that is over is no stage, and a crawler may be closed by whoever comes first.
-func TestRoundEnds(t *testing.T) {
+func TestStatusAfterARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
 		c := s.crawler(t)
@@ -162,7 +162,7 @@ func TestRoundEnds(t *testing.T) {
 
 // A page that is asked for by GenerateFree is fetched at once by a Run that waits,
 // although it is not due and the budget is spent.
-func TestRunTakesUpWhatIsAskedFor(t *testing.T) {
+func TestRunFetchesWhatGenerateFreeNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true}
 		s := newSetup(web)

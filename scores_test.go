@@ -98,7 +98,7 @@ func (f *frail) Update(ctx context.Context, b crawldb.Batch) error {
 // continued, through chains of filters that drop links, and records are deleted
 // between rounds: what the records have is what the seeds brought, less what
 // was deleted.
-func TestCashOfAFickleWeb(t *testing.T) {
+func TestScoreIsConservedWhenPagesChange(t *testing.T) {
 	for i, filter := range []scoring.Filter{
 		scoring.OPIC{},
 		scoring.Chain{scoring.OPIC{CountFiltered: true, InternalFactor: 0.3}, scoring.Depth{Max: 4}, scoring.Orphan{}},
@@ -282,7 +282,7 @@ func TestScoresOfACrawlByNutch(t *testing.T) {
 // A web with redirects, dead links, robots.txt and pages without links: whatever
 // happens to a page, the cash of the seeds is all there is, and most of it goes
 // round.
-func TestCashOfACrawl(t *testing.T) {
+func TestScoreOfACrawlIsConserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // some servers ask to be left alone for two minutes
 		s := newSetup(&webtest.Web{Hosts: 4, PagesPerHost: 25, LinksPerPage: 4, Seed: 5})
 		s.web.Start, s.web.Now = time.Now().AddDate(-1, 0, 0), time.Now

@@ -120,7 +120,7 @@ func TestSegmentsAtWorkAreNotMerged(t *testing.T) {
 }
 
 // What is not there is not marked as done, and neither is what a merge did not bring to an end.
-func TestMarksOfNothing(t *testing.T) {
+func TestSegmentThatIsMissingIsNotMarkedDone(t *testing.T) {
 	s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 5, Calm: true})
 	s.run(t, s.web.Seeds()...)
 	c := s.crawler(t)

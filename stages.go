@@ -60,10 +60,9 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 	return generate.Run(ctx, c.stores.Crawl, c.stores.Segments, o)
 }
 
-// GenerateFree makes a segment of the given URLs, due or not, as generate.Free
-// does: a first stage whose URLs need not be in the crawl db. The next round takes it
-// up, so a service with a Run can have a page fetched at once, whatever its schedule
-// and budget; politeness still holds, and the request is unconditional. No segment in
+// GenerateFree fetches the given URLs now: it makes a segment of them, due or not, which the next
+// round takes up, whatever schedule and budget say. The URLs need not be in the crawl db.
+// Politeness still holds, and the requests carry no validators. See generate.Free. No segment in
 // the report means that the rules reject all of the URLs. All others are on the list, so
 // many of one host make the round longer than RoundTime.
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {

@@ -19,7 +19,7 @@ import (
 )
 
 // Seeds that cannot be used are no error, and so are told to the Logger.
-func TestSeedsThatAreLeftOut(t *testing.T) {
+func TestUnusableSeedsAreReported(t *testing.T) {
 	s := newSetup(&webtest.Web{Hosts: 1})
 	var log strings.Builder
 	s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -55,7 +55,7 @@ func known(t *testing.T, db *memstore.DB, domain string, a frontier.Account) {
 }
 
 // Of a site that was hardly visited the best go first, whatever part they are of.
-func TestNewcomersAreExact(t *testing.T) {
+func TestDomainWithFewVisitsIsNotDivided(t *testing.T) {
 	var data []crawldb.Datum
 	for i := range 1000 {
 		data = append(data, due(fmt.Sprintf("http://www.example.org/%s/%d", []string{"a", "b", "c"}[i%3], i), float32(i*i%997)))

@@ -1,7 +1,8 @@
-// Package generate selects the pages to fetch next: the due records of a crawl
-// db, best priority first and within limits for each host. It leases them, so
-// that no other round selects them, and writes them as the fetch list of a new
-// segment.
+// Package generate selects the pages to fetch next: the due records of a crawl db, best priority
+// first and within limits for each host. It leases them, so that no other round selects them, and
+// writes them as the fetch list of a new segment. It fetches nothing and keeps no pauses: package
+// fetch does. Start with [Run] and [Options]; [Free] makes a list of given URLs, and [Recover]
+// cleans up after a process that died.
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
 // priority in the order of their keys, whatever the number of lists the URLs are spread over. (With an

@@ -373,7 +373,7 @@ func (s hints) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Ca
 	}
 }
 
-func TestWeakHints(t *testing.T) {
+func TestCandidatesOfTheStoreAreChecked(t *testing.T) {
 	data := many(120, 4)
 	var sleeping []crawldb.Datum
 	var extra []crawldb.Candidate
@@ -425,7 +425,7 @@ func TestWeakHints(t *testing.T) {
 
 // A URL that an index yields again, thousands of candidates later, takes no place
 // and counts as nothing.
-func TestHintsFarApart(t *testing.T) {
+func TestCandidatesWithPrioritiesFarApart(t *testing.T) {
 	var data []crawldb.Datum
 	for i := range 3000 {
 		data = append(data, due(fmt.Sprintf("http://h%d.example.test/%d", i%1500, i), float32(3000-i)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -125,7 +126,7 @@ func TestGenerateThatDiesAnywhere(t *testing.T) {
 	o := generate.Options{TopN: 18, Segments: 2, MaxPerHost: 7, Now: clock}.WithChunk(9)
 	for _, kind := range []string{"both", "crawl", "segments"} {
 		for _, applies := range []bool{false, true} {
-			for n := 1; ; n++ {
+			for n := 1; ; n += testlevel.Pick(3, 1) {
 				db := &memstore.DB{}
 				put(t, db.Crawl(), many(pages, 6)...)
 				f := &fuse{left: n, applies: applies}

@@ -7,7 +7,7 @@ import (
 
 // However many segments and URLs of a host there may be, room is what is left of
 // them, and memory is for what there is.
-func TestPlacesWithoutEnd(t *testing.T) {
+func TestRoomOfAnyNumberOfSegments(t *testing.T) {
 	for _, c := range []struct{ segments, limit, had, left int }{
 		{2, 3, 4, 2},
 		{2, math.MaxInt, 4, math.MaxInt - 4},

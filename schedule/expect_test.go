@@ -128,7 +128,7 @@ func seen(n int, now time.Time) []crawldb.Datum {
 }
 
 // A census is the sum over its records, whatever their order.
-func TestCensus(t *testing.T) {
+func TestCensusOfRecords(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	all := seen(3000, now)
 	s := Learned{Plan: &Plan{Prior: Rate{1, 10}, Mean: 1}}
@@ -209,7 +209,7 @@ func TestCensus(t *testing.T) {
 }
 
 // The ages of many pages are spread as those of one are.
-func TestAges(t *testing.T) {
+func TestAgesOfCopies(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r := Rate{2, 30}
 	c := Learned{}.NewCensus(now)
@@ -229,7 +229,7 @@ func TestAges(t *testing.T) {
 }
 
 // A page that was due before all that a Duration can say is late by as much.
-func TestLateForEver(t *testing.T) {
+func TestPagesLateByDecades(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := Learned{}.NewCensus(now)
 	c.Add(&crawldb.Datum{URL: "http://a.test/", Status: crawldb.Fetched, LastFetch: now.Add(-day)})

@@ -76,7 +76,7 @@ func TestWhenTheBacklogIsGone(t *testing.T) {
 
 // The pace is that from one plan to the next: of pages that were found, and of those
 // that have been visited since.
-func TestPace(t *testing.T) {
+func TestPaceOfFirstVisits(t *testing.T) {
 	look := func(at time.Time, pages, never int, old *schedule.Outlook) schedule.Outlook {
 		s := schedule.Learned{Budget: 10}
 		if old != nil {

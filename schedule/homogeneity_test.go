@@ -79,7 +79,7 @@ func (c *crowd) intervals() (least, most float64) {
 
 // If all pages are the same they get the same interval, however often they change. Pages that
 // differ do not, and they are told apart when they begin to differ.
-func TestLikeness(t *testing.T) {
+func TestHomogeneityOfPages(t *testing.T) {
 	for name, perDay := range map[string]float64{"seldom": 1. / 100, "now and then": 1. / 10, "often": 1, "always": 24} {
 		c := newCrowd(func(int) float64 { return perDay })
 		c.crawl(t, 200)
@@ -112,7 +112,7 @@ func TestLikeness(t *testing.T) {
 
 // As long as pages keep their ways the differences between them are confirmed. If each draws a new
 // rate every few visits what it has shown says less of it, and pages are told apart by less.
-func TestLess(t *testing.T) {
+func TestUnconfirmedDifferencesShrink(t *testing.T) {
 	kinds := []float64{1. / 60, 1. / 4}
 	c := newCrowd(func(i int) float64 { return kinds[i%2] })
 	spread := func() float64 { // of the rates that set intervals, beside that of what is learned
@@ -151,7 +151,7 @@ func TestLess(t *testing.T) {
 }
 
 // Pages that were visited twice tell nothing of the others.
-func TestLikenessOfFew(t *testing.T) {
+func TestHomogeneityOfFewPages(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	c.crawl(t, 100)
 	old, s := c.s.Plan, c.s
@@ -190,7 +190,7 @@ func TestShortOutcome(t *testing.T) {
 
 // Where all pages change half as often as before, and most are expected to change more often
 // than the common rate says, that is not taken for differences which are not confirmed.
-func TestLessIsNoShift(t *testing.T) {
+func TestShiftOfAllRatesIsNoDifference(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	const common = 0.1
 	var c confirmed
@@ -205,7 +205,7 @@ func TestLessIsNoShift(t *testing.T) {
 }
 
 // What few visits say of the differences does not count.
-func TestLessOfFewVisits(t *testing.T) {
+func TestDifferencesOfFewVisitsStay(t *testing.T) {
 	r := Rate{2, 10}
 	for confirmed, counts := range map[float64]bool{30: false, 40: true} { // three deviations: .5 and 1/6
 		p := &Plan{Homogeneity: Homogeneity{Common: Rate{1, 20}, Less: 0.5, Confirmed: confirmed}}

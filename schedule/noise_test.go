@@ -302,7 +302,7 @@ func TestPlanNoisy(t *testing.T) {
 }
 
 // The budget determines the greatest interval, and Explain says so.
-func TestGreatest(t *testing.T) {
+func TestMaxIntervals(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
 		stretch         float64

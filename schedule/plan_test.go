@@ -41,7 +41,7 @@ func TestSolveTakesTheBudget(t *testing.T) {
 
 // Of the pages visited before, the one with the least time left goes first, whatever its
 // worth; pages never visited go before all of them or after.
-func TestOrder(t *testing.T) {
+func TestPriorityOrdersWaitingPages(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	page := func(score float32, last time.Time, interval time.Duration) *crawldb.Datum {
 		return &crawldb.Datum{URL: "http://a/1", Score: score, Status: crawldb.Fetched, LastFetch: last, Interval: interval, FetchTime: last.Add(interval)}
@@ -326,7 +326,7 @@ func TestPlanOfHostsThatLeaveABudget(t *testing.T) {
 }
 
 // The budget is used, whatever pages do, and what it is not enough for is stretched.
-func TestStretch(t *testing.T) {
+func TestStretchOfGreatestIntervals(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	hourly := learned{Rate: Rate{2400, 100}}
 	plan := func(budget float64, hosts func(string) float64) *Plan {

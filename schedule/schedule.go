@@ -5,6 +5,10 @@
 // that depend on the content type, and [Learned], which estimates how often each
 // page changes and spends a budget of visits where they are worth most.
 //
+// The package does not know which pages go on a fetch list, nor when a host may be asked:
+// packages generate and fetch do. Start with [FetchSchedule]; to follow a plan of the whole crawl,
+// see [Planner].
+//
 // Schedules are pure: they read no clock and keep no state except in the record. What
 // Learned needs to know of the crawl as a whole is a [Plan], made from a [Sample] of
 // the records.

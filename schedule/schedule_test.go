@@ -169,7 +169,7 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
+func TestNutchFilesAreRead(t *testing.T) {
 	read := func(file string) *os.File {
 		f, err := os.Open("testdata/" + file)
 		if err != nil {

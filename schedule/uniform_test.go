@@ -11,7 +11,7 @@ import (
 
 // A crawl of pages that matter alike begins at even intervals, and ends them when telling pages
 // apart is worth it. Pages of two kinds for which that is hardly so are left at even intervals.
-func TestEven(t *testing.T) {
+func TestPagesAreToldApartOnlyIfThatGains(t *testing.T) {
 	for name, c := range map[string]struct {
 		rates []float64
 		even  bool
@@ -50,7 +50,7 @@ func TestEven(t *testing.T) {
 }
 
 // Where pages differ in importance, that is gain enough from the first plan on.
-func TestEvenImportance(t *testing.T) {
+func TestPagesThatDifferInImportanceAreToldApart(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	for i := range c.records {
 		c.records[i].Score = float32(math.Pow(10, float64(i%3)))
@@ -62,7 +62,7 @@ func TestEvenImportance(t *testing.T) {
 }
 
 // Where the politeness to a host bounds the visits, what is gained there counts.
-func TestEvenPolite(t *testing.T) {
+func TestGainCountsHostsThatAllowFewVisits(t *testing.T) {
 	c := newCrowd(func(i int) float64 { return []float64{3, 1. / 5, 1. / 30, 1. / 300}[i%4] })
 	c.crawl(t, 200)
 	free := c.s.Plan.Gain
@@ -80,7 +80,7 @@ func TestEvenPolite(t *testing.T) {
 
 // What has proved not to be worth it is tried again only for more; and not before it was tried
 // for a while it is given up.
-func TestEvenAgain(t *testing.T) {
+func TestUniformPlanIsLeftAndTakenUpAgain(t *testing.T) {
 	c := newCrowd(func(i int) float64 { return []float64{1. / 20, 1. / 40}[i%2] })
 	c.crawl(t, 200)
 	plan := func(old Plan) *Plan {
@@ -109,7 +109,7 @@ func TestEvenAgain(t *testing.T) {
 
 // A plan of a version that knew nothing of it is one that tells pages apart, and stays so until
 // that was looked at for a while.
-func TestEvenOfOldPlans(t *testing.T) {
+func TestUniformPlanOfFormerVersion(t *testing.T) {
 	old, err := DecodePlan(`{"Made":"2026-01-01T00:00:00Z","Begun":"2025-01-01T00:00:00Z","Visits":1,"Budget":1,"Scale":1,"Mu":3,"Prior":{"Shape":1,"Days":30},"Pages":10,"Needed":1}`)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestEvenOfOldPlans(t *testing.T) {
 
 // The gain of telling pages apart is what the pages that probe say, of which most is known, not
 // what others seem to say.
-func TestEvenProbes(t *testing.T) {
+func TestUniformPlanVisitsProbesInPairs(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	c.crawl(t, 100)
 	c.s.Plan.Homogeneity.Shape, c.s.Plan.Homogeneity.Some, c.s.Plan.Homogeneity.All, c.s.Plan.Homogeneity.Less = 0, -1000, -1000, 0
@@ -152,7 +152,7 @@ func TestEvenProbes(t *testing.T) {
 
 // Which pages probe is known once pages were visited again: some of those that do if visits
 // tell nothing.
-func TestProbes(t *testing.T) {
+func TestShareOfPagesThatProbe(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	count := func(p *Plan) (n int) {
 		for i := range 10_000 {

@@ -270,7 +270,7 @@ func (s tardy) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, e
 
 // The effect of a batch on the account of a domain counts in the next batch, even before the
 // crawl db has it.
-func TestMarksMayComeLate(t *testing.T) {
+func TestSegmentIsAppliedOnceIfMarksComeLate(t *testing.T) {
 	const second = "20260106080000-000"
 	for _, o := range []update.Options{growing(10, 200), growing(10, 20), growing(10, 5)} {
 		var want string
@@ -300,7 +300,7 @@ func TestMarksMayComeLate(t *testing.T) {
 	}
 }
 
-func TestTwiceIsOnce(t *testing.T) {
+func TestSegmentUpdatedTwiceIsAppliedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.round(seg, 60, 2)
 	if done, err := update.Done(t.Context(), w.crawl, seg); done || err != nil {

@@ -22,7 +22,7 @@ func claim(at time.Time, span time.Duration) *crawldb.SitemapEntry {
 }
 
 // What a sitemap says of a page that is known.
-func TestNextClaims(t *testing.T) {
+func TestNextAppliesSitemapEntries(t *testing.T) {
 	visited := noon.Add(-30 * day) // the last time
 	for _, c := range []struct {
 		name    string
@@ -454,7 +454,7 @@ func TestClaimsAfterAClockThatWasAhead(t *testing.T) {
 }
 
 // Of a host that is not known yet, a few claims are believed.
-func TestClaimsOfAStranger(t *testing.T) {
+func TestFewSignalsOfAnUnknownHostAreBelieved(t *testing.T) {
 	w := newWorld(t)
 	var list []crawldb.Datum
 	read := segment.Parse{URL: "http://a.example.test/sitemap.xml"}

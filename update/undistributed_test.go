@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	webpage "github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/scoring"
@@ -74,7 +75,7 @@ func TestCashIsConservedWithSinks(t *testing.T) {
 		}
 		want := w.cash()
 		r := rand.New(rand.NewPCG(1, 2))
-		for n := range 100 {
+		for n := range testlevel.Pick(40, 100) {
 			name := fmt.Sprintf("2026%04d", n)
 			w.visitAll(name, f, func(*crawldb.Datum) bool { return r.IntN(3) > 0 }, func(d *crawldb.Datum) []string {
 				var out []string
@@ -98,7 +99,7 @@ func TestCashIsConservedWithSinks(t *testing.T) {
 }
 
 // The order in which visits were made makes no difference to any bit.
-func TestGiftsDoNotDependOnOrder(t *testing.T) {
+func TestUndistributedScoreDoesNotDependOnOrder(t *testing.T) {
 	var want string
 	for seed := range uint64(5) {
 		w := newWorld(t)
@@ -144,7 +145,7 @@ func TestLinksThatAreTheSameCountEach(t *testing.T) {
 }
 
 // A share arrives even if a later visit of the page was applied before.
-func TestGiftOfAnOlderSegment(t *testing.T) {
+func TestUndistributedScoreOfAnOlderSegment(t *testing.T) {
 	w := newWorld(t)
 	f := scoring.OPIC{}
 	for i := range 2 {

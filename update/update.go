@@ -1,6 +1,8 @@
-// Package update folds a segment into the crawl db: the outcome of each visit,
-// and what each page's links pass on. [Next] decides for one record; [Run] does
-// so for all of them, exactly once, even if the process dies in between.
+// Package update folds a segment into the crawl db: the outcome of each visit becomes a status, a
+// next fetch and a signature, and links become new records and scores, exactly once even if the
+// process dies in between. It requests nothing and does not decide when a page is due or what a
+// link is worth: packages schedule and scoring do. Start with [Next], the pure function for one
+// record, and [Run], which applies it to a whole segment.
 package update
 
 import (
