@@ -153,9 +153,9 @@ func (c *Crawler) readMark(ctx context.Context, job string) (string, error) {
 	return mark, nil
 }
 
-// setMark writes the mark of a job; an empty cursor removes it.
-func (c *Crawler) setMark(ctx context.Context, job, cursor string) error {
-	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(job, cursor)}); err != nil {
+// setMark writes a mark; an empty value removes it.
+func (c *Crawler) setMark(ctx context.Context, name, value string) error {
+	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(name, value)}); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	return nil

@@ -84,7 +84,7 @@ func sortedPairs(pairs []string) []string {
 	return sorted
 }
 
-// valueAt returns the value at an index, empty behind the end.
+// valueAt returns the value at an index, empty after the end.
 func valueAt(pairs []string, i int) string {
 	if i < len(pairs) {
 		return pairs[i]

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Host is the record of one host, or of whatever else shares one queue: see
-// [By]. Times are kept to the millisecond and read back in UTC. They are real
-// clock times, whatever time a crawl records, except for those of Robots.
+// Host is the record of one host, or of a domain or address that shares one queue: see
+// [By]. Times are kept to the millisecond and read back in UTC. They are
+// times of the real clock, not of the clock of the crawl, except for those of Robots.
 //
 // The fields up to Lastmod are kept up to date as the host is visited; those
 // from Pages on are its statistics, which are as old as Counted says, and zero

@@ -39,8 +39,8 @@ const (
 	// lastmodWindow is the number of visits after which earlier counts begin to
 	// fade: everything is then halved, so that a site can change its ways.
 	lastmodWindow = 100
-	// mostTold is more than any of the sums can reach: a store keeps whatever it is
-	// given.
+	// mostTold is more than any of the sums can reach: a store keeps any value
+	// that it is given.
 	mostTold = 1e12
 )
 

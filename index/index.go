@@ -1,7 +1,8 @@
 // Package index turns what a crawl found into documents for a search index. A
 // [Document] joins the record of a page, its inlinks and what was fetched and
-// parsed; a [Writer] takes documents and deletions. The stock writer writes
-// JSON lines. examples/search shows how an index follows a crawl round by
+// parsed; a [Writer] takes documents and deletions. The stock writer,
+// [JSONL], writes JSON lines; the package has no search engine. Start with [Run].
+// examples/search shows how an index follows a crawl round by
 // round, across kill -9.
 package index
 

@@ -58,7 +58,7 @@ type Options struct {
 	// page decides, if there are several; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where what does not fit is written; empty means os.TempDir.
-	// Nothing is left behind there; on Linux not even if the process is killed.
+	// No file is left there; on Linux not even if the process is killed.
 	TempDir string
 	// NutchCompat decides as Nutch does: nothing is deleted unless that is
 	// switched on; whether a page asks not to be indexed is checked first; the

@@ -1,8 +1,7 @@
-// Package inject puts seeds into a crawl db: the URLs a crawl starts from.
-//
-// It touches only the records that seeds name. Normalizing and filtering all
-// records again, or removing gone ones (Nutch: -filterNormalizeAll,
-// db.update.purge.404), is done by package update.
+// Package inject puts seeds into a crawl db: the URLs a crawl starts from. It changes only
+// the records of the seeds; normalizing and filtering all records again, or removing gone
+// ones (Nutch: -filterNormalizeAll, db.update.purge.404), is done by package update. Start
+// with [Run], and read seeds with [Read], [Files] or [URLs].
 package inject
 
 import (

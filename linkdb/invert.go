@@ -66,7 +66,7 @@ type InvertOptions struct {
 	// they are on and what is merged at a time; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where links that do not fit are written, at some 70 bytes each;
-	// empty means os.TempDir. Nothing is left behind there; on Linux not even if the
+	// empty means os.TempDir. No file is left there; on Linux not even if the
 	// process is killed.
 	TempDir string
 }

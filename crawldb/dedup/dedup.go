@@ -4,8 +4,8 @@
 // but left out of an index.
 //
 // Options.Order says whose claim is better. Ties are broken by the key of the
-// URL, so that exactly one page of a group stays, whatever the order in which
-// pages came. A duplicate is reinstated when its original has changed, is gone
+// URL, so exactly one page of a group stays, in any order of the pages. Pages that are
+// similar but not equal are not its concern: that is for the signature. A duplicate is reinstated when its original has changed, is gone
 // or has lost its claim.
 package dedup
 
@@ -40,7 +40,7 @@ type Options struct {
 	// SortMemory limits the bytes of records held in memory; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where records that do not fit are written; empty means
-	// os.TempDir. Nothing is left behind there; on Linux not even if the process
+	// os.TempDir. No file is left there; on Linux not even if the process
 	// is killed.
 	TempDir string
 

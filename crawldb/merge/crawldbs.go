@@ -35,7 +35,7 @@ type CrawlDBOptions struct {
 	// SortMemory limits the bytes of records held in memory; zero means 64 MiB.
 	SortMemory int
 	// TempDir is where records that do not fit are written; empty means
-	// os.TempDir. Nothing is left behind there; on Linux not even if the process
+	// os.TempDir. No file is left there; on Linux not even if the process
 	// is killed.
 	TempDir string
 

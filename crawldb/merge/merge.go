@@ -1,5 +1,7 @@
 // Package merge merges several crawl dbs ([CrawlDBs]), link dbs ([LinkDBs]) or
-// segments ([Segments]) into one. If several know a page, the newest wins.
+// segments ([Segments]) into one. If a page is in several, the record of the latest visit
+// stays. It changes no source, and merges no host dbs: package hoststat computes those
+// again.
 //
 // The result does not depend on the order of the sources, and merging the same
 // sources again changes nothing; so an interrupted merge is simply repeated.

@@ -51,7 +51,7 @@ type SegmentOptions struct {
 	// The records of a single URL do not count towards it.
 	SortMemory int
 	// TempDir is where records that do not fit are written; empty means
-	// os.TempDir. Nothing is left behind there; on Linux not even if the process
+	// os.TempDir. No file is left there; on Linux not even if the process
 	// is killed.
 	TempDir string
 	// Now is the time used to name segments; nil means time.Now.
@@ -285,8 +285,8 @@ func (m *segmentMerger) write(ctx context.Context, g *group) error {
 	return m.out.add(ctx, p)
 }
 
-// begin creates the next segment, under a name that nobody has, not even someone who
-// looks for one at the same time: what others create is not ours to remove.
+// begin creates the next segment under a name that is not in use, nor taken by another
+// process at the same time: a segment of others must not be removed.
 func (m *segmentMerger) begin(ctx context.Context) error {
 	last := ""
 	for {

@@ -481,7 +481,7 @@ func (w brittleWriter) Commit(ctx context.Context) error {
 	return w.BlockWriter.Commit(ctx)
 }
 
-// Somebody takes the name that a merge was about to take: both segments are there.
+// Another process takes the name that a merge was about to take: both segments exist.
 func TestNameIsTakenMeanwhile(t *testing.T) {
 	for _, part := range []string{segment.GeneratePart, segment.FetchPart} {
 		for _, done := range []bool{false, true} {
@@ -595,7 +595,7 @@ func (w tracingWriter) Commit(ctx context.Context) error {
 	return w.BlockWriter.Commit(ctx)
 }
 
-// A name that somebody has and that is not listed yet is passed over.
+// A name that is in use and not listed yet is passed over.
 func TestNameIsNotListed(t *testing.T) {
 	var s memstore.Segments
 	const source = "20240601000000-000"

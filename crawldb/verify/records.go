@@ -26,9 +26,9 @@ var (
 	errFolded   = errors.New("it is leased by a segment that was folded in, and not due before that ends")
 )
 
-// around yields the values of scan. After damage it continues behind it, if the error
-// says where that is.
-func around[T any](ctx context.Context, c *Check, scan func(crawldb.Range) iter.Seq2[T, error]) iter.Seq2[T, error] {
+// scanPastDamage yields the values of scan. After damage it resumes at the key that the
+// error gives, if it gives one.
+func scanPastDamage[T any](ctx context.Context, c *Check, scan func(crawldb.Range) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var r crawldb.Range
 		for {
@@ -50,7 +50,7 @@ func around[T any](ctx context.Context, c *Check, scan func(crawldb.Range) iter.
 				return
 			}
 			c.Damage(failed)
-			next := behind(failed)
+			next := resumeKey(failed)
 			if next <= r.From {
 				return
 			}
@@ -59,8 +59,8 @@ func around[T any](ctx context.Context, c *Check, scan func(crawldb.Range) iter.
 	}
 }
 
-// behind returns a key behind the damage; "" if the error names none.
-func behind(err error) string {
+// resumeKey returns a key after the damage; "" if the error gives none.
+func resumeKey(err error) string {
 	var damage *crawldb.CorruptError
 	if !errors.As(err, &damage) {
 		return ""
@@ -74,7 +74,7 @@ func behind(err error) string {
 // records checks the crawl db.
 func (c *Check) records(ctx context.Context, s Stores, segments map[string]bool) error {
 	last := ""
-	for d, err := range around(ctx, c, func(r crawldb.Range) iter.Seq2[crawldb.Datum, error] { return s.Crawl.Scan(ctx, r) }) {
+	for d, err := range scanPastDamage(ctx, c, func(r crawldb.Range) iter.Seq2[crawldb.Datum, error] { return s.Crawl.Scan(ctx, r) }) {
 		if err == nil {
 			err = c.Step(ctx)
 		}
@@ -124,7 +124,7 @@ func (c *Check) records(ctx context.Context, s Stores, segments map[string]bool)
 // links checks the link db.
 func (c *Check) links(ctx context.Context, s linkdb.Store) error {
 	last := ""
-	for e, err := range around(ctx, c, func(r crawldb.Range) iter.Seq2[linkdb.Entry, error] { return s.Scan(ctx, r) }) {
+	for e, err := range scanPastDamage(ctx, c, func(r crawldb.Range) iter.Seq2[linkdb.Entry, error] { return s.Scan(ctx, r) }) {
 		if err == nil {
 			err = c.Step(ctx)
 		}

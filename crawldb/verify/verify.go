@@ -1,6 +1,6 @@
 // Package verify checks that the stores of a crawl are intact and agree with
 // each other. It reads through their contracts, so it works with any engine;
-// what lies below, such as files and indexes, the engine checks itself (for
+// files and indexes below them are checked by the engine itself (for
 // stores/pebblestore: its Verify).
 //
 // These invariants hold at every moment of a crawl, even after its process was
@@ -39,8 +39,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Stores are the stores to check; nil ones are skipped. Nobody may write to
-// them during the check.
+// Stores are the stores to check; nil ones are skipped. They must not
+// change during the check.
 type Stores struct {
 	Crawl    crawldb.Store
 	Hosts    hostdb.Store
@@ -176,7 +176,7 @@ func NewCheck(o Options) *Check {
 	return &Check{o: o, now: o.Now(), folded: map[string]bool{}, listed: map[string][]uint64{}, seed: maphash.MakeSeed()}
 }
 
-// Add reports a finding, unless damage was reported in its place before: whatever reads a
+// Add reports a finding, unless damage was reported at its place before: every reader of a
 // bad block fails there.
 func (c *Check) Add(f Finding) {
 	if at := (place{file: f.File, offset: f.Offset, url: f.URL}); f.Offset >= 0 || f.File != "" {

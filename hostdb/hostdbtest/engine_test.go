@@ -13,7 +13,7 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// disk is what the engine of these tests leaves behind: its updates in order.
+// disk is what outlives the engine of these tests: its updates in order.
 type disk struct {
 	mu     sync.Mutex
 	log    []write

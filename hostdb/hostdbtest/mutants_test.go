@@ -520,7 +520,7 @@ func crashMutants() []mutant {
 	}
 }
 
-// meeting makes a race come true: await returns when somebody else has arrived,
+// meeting makes a race come true: await returns when another goroutine has arrived,
 // or after a while.
 type meeting struct{ n atomic.Int64 }
 

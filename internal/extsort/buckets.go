@@ -67,7 +67,7 @@ func newBuckets(file temp, h *held, fan, block int) *buckets {
 	b := &buckets{file: file, block: block, full: h.memory / 4, most: 2 * fan}
 	for i := 1; i < fan; i++ {
 		j := min(max(i*len(drawn)/fan, 1), len(drawn)-1)
-		p := h.pair(drawn[j]).behind(h.pair(drawn[max(j-1, 0)]))
+		p := h.pair(drawn[j]).above(h.pair(drawn[max(j-1, 0)]))
 		if k := len(b.splitters); k == 0 || p.compare(b.splitters[k-1].Pair) != 0 {
 			b.splitters = append(b.splitters, splitter{Pair: Pair{bytes.Clone(p.Key), bytes.Clone(p.Value)}})
 		}
@@ -88,9 +88,9 @@ func (b *buckets) setWords() {
 	}
 }
 
-// behind returns a prefix of p that sorts after q, which is less than p; p if they are
+// above returns a prefix of p that sorts after q, which is less than p; p if they are
 // equal, of which there may be many.
-func (p Pair) behind(q Pair) Pair {
+func (p Pair) above(q Pair) Pair {
 	if n := shared(p.Key, q.Key); n < len(p.Key) {
 		return Pair{Key: p.Key[:n+1]}
 	}

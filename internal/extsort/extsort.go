@@ -1,6 +1,7 @@
 // Package extsort sorts more records than fit into memory: the rest is divided
 // by key into temporary files, which are sorted one after the other, in memory,
-// when the records are read back.
+// when the records are read back. It knows nothing of the contents of records: keys and
+// values are compared as bytes. Start with [New].
 package extsort
 
 import (

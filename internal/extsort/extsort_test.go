@@ -126,7 +126,7 @@ func sorts(t *testing.T, memory int, in []Pair) (open int, written float64) {
 	return open, float64(sum) / float64(size)
 }
 
-// Whatever the records that come first say of the others, and however many are equal,
+// In any order of the records, and however many are equal,
 // all are sorted with few files open at a time, and are written three times at most.
 func TestSortsRecordsInAnyOrder(t *testing.T) {
 	const n = 40_000
@@ -289,7 +289,7 @@ func TestSortedCanBeReadOnce(t *testing.T) {
 	}
 }
 
-// Whatever befalls a temporary file, what comes back is what went in, or an
+// If a temporary file is damaged, the records that went in come back, or an
 // error.
 func TestDamageIsAnError(t *testing.T) {
 	in := records(5, 300)

@@ -1,4 +1,6 @@
-// Package grace gives work a moment to finish after a context is done.
+// Package grace gives work half a second to finish after a context is done, so that
+// complete results are still stored. It does not decide which work that is. Start with
+// [Context].
 package grace
 
 import (
@@ -6,9 +8,9 @@ import (
 	"time"
 )
 
-// Period is how long storing complete results may take after a run was cancelled:
-// long for a working disk, and short for someone who waits for a run to end that does
-// this more than once.
+// Period is how long storing complete results may take after a run was cancelled: long
+// for a working disk, and short even for a run that does this more than once before it
+// ends.
 const Period = 500 * time.Millisecond
 
 // Context returns a context with the values of ctx that is done a [Period]

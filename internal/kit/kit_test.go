@@ -45,7 +45,7 @@ func kitOf(h kit.Harness[*store], rules ...rule) kit.Kit[stores] {
 	return kit.Kit[stores]{Rules: rules, Start: func(c *kit.Check) stores { return stores{kit.NewStores(c, h)} }}
 }
 
-// Each store is closed once, unless it crashed, whatever the result of the rule.
+// Each store is closed once, unless it crashed, also if the rule is broken.
 func TestStoresAreClosedOnce(t *testing.T) {
 	var all []*store
 	k := kitOf(harness(&all), rule{Name: "one store is four", Check: func(c stores) {

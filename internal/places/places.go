@@ -1,6 +1,7 @@
-// Package places gives pages short names: their positions in key order among
+// Package places numbers pages: the place of a page is its position in key order among
 // all pages that there is room for. Links are sorted with the place of the page
-// they are on, which takes a tenth of its URL and compares the same way.
+// they are on, which takes a tenth of its URL and compares the same way; a page without a
+// place is named by its URL.
 package places
 
 import (

@@ -1,5 +1,5 @@
-// Package textlines reads the lines of text files that people and programs of any system write,
-// and names them in errors.
+// Package textlines reads the lines of text files with the line ends of any system, and
+// names files and lines in errors. It does not know what the lines mean.
 package textlines
 
 import (

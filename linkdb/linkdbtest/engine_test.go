@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// disk is what the engine of these tests leaves behind: its merges in order.
+// disk is what outlives the engine of these tests: its merges in order.
 type disk struct {
 	mu  sync.Mutex
 	log []write

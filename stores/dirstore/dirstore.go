@@ -429,7 +429,7 @@ func (s *Store) remove(ctx context.Context, seg string) (err error) {
 			return err
 		}
 		// What is renamed is gone; if deleting it is interrupted, the next Open
-		// completes it. So nobody ever sees half a segment.
+		// completes it. So half a segment is never visible.
 		name := removedPrefix + seg
 		for i := 1; ; i++ {
 			if _, err := s.fs.Lstat(name); errors.Is(err, fs.ErrNotExist) {

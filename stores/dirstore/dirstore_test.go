@@ -326,7 +326,7 @@ func TestOpenFinishesRemove(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "seg"), filepath.Join(dir, removedPrefix+"seg")); err != nil {
 		t.Fatal(err)
 	}
-	// A file that somebody has put there meanwhile is not ours to delete.
+	// A file of another program is not deleted.
 	foreign := filepath.Join(dir, removedPrefix+"other", "README.txt")
 	if err := os.Mkdir(filepath.Dir(foreign), 0o777); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	Truncate(size int64) error
-	// Sync makes the contents of the file durable. After an error nobody knows
+	// Sync makes the contents of the file durable. After an error it is unknown
 	// which part of them is.
 	Sync() error
 	Close() error

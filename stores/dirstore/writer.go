@@ -155,7 +155,7 @@ func (w *writer) release() {
 }
 
 // use calls f if the writer has not ended. A writer that f breaks stays broken:
-// after a failed write or sync nobody knows what is on the disk.
+// after a failed write or sync it is unknown what is on the disk.
 func (w *writer) use(ctx context.Context, op string, f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,7 +26,7 @@ type Segments struct {
 type part struct {
 	blocks    [][]byte
 	committed bool
-	writer    *blockWriter // nil while nobody writes
+	writer    *blockWriter // nil if there is none
 }
 
 // use calls f with the store locked if the store is open, the context is not
