@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
 // countingBatch adds one to the count that every one of some records keeps, in the
@@ -113,6 +111,7 @@ func checkCounted(t *testing.T, db *DB) int {
 // shortSteps makes tables of a few batches.
 func shortSteps(db *DB, least int) {
 	db.crawl.bulkStep, db.crawl.bulkLeast, db.tidyLeast = 40<<10, least, 1
+	db.crawl.index.StepBytes, db.crawl.index.LeastTables = 40<<10, least
 }
 
 // onWrite calls do before the write numbered at, counted from when it is armed.
@@ -342,67 +341,6 @@ func TestCloseWaitsForNoSequence(t *testing.T) {
 	}
 }
 
-// TestTablesOfAStep: the tables of a step do not overlap, and each is in order.
-func TestTablesOfAStep(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for _, full := range []int{1, 3, 10, 1 << 30} {
-		var st step
-		n := 0
-		for i := range 300 {
-			key := fmt.Appendf(nil, "c%04d", i)
-			if r.IntN(5) > 0 {
-				_ = st.Set(key, key, nil)
-				n++
-			}
-			e := entry{from: dueEpoch.UnixMilli() + r.Int64N(20)*bucketMillis, priority: r.Float32()}
-			_ = st.Set(e.appendKey(nil, markOf(bucket(dueEpoch.UnixMilli())+uint32(r.IntN(20))), key[1:]), e.appendValue(nil), nil)
-			n++
-			if r.IntN(3) == 0 {
-				e.priority /= 7
-				_ = st.Delete(e.appendReady(nil, key[1:]), nil)
-				n++
-			}
-		}
-		_ = st.Set(codec.MarkTable.Key("a"), nil, nil)
-		_ = st.Set(codec.MarkTable.Key("b"), []byte("b"), nil)
-		_ = st.Delete(codec.MarkTable.Key("c"), nil)
-		_ = st.Set(codec.MarkTable.Key("site/a"), []byte("b"), nil)
-		_ = st.Set(codec.MarkTable.Key("site/z"), []byte("b"), nil)
-		_ = st.Set(codec.MarkTable.Key("update/1"), []byte("b"), nil)
-		_ = st.Set(dueKey, []byte("state"), nil)
-		n += 7
-		bounds := map[string]string{}
-		for _, table := range st.tables(full) {
-			var first, last []byte
-			for key, value := range table {
-				if last != nil && bytes.Compare(last, key) >= 0 {
-					t.Fatalf("full %d: %q after %q", full, key, last)
-				}
-				if key[0] == byte(codec.CrawlTable) && !bytes.Equal(key, value) {
-					t.Fatalf("%q has %q", key, value)
-				}
-				if first == nil {
-					first = bytes.Clone(key)
-				}
-				last = append(last[:0], key...)
-				n--
-			}
-			if bytes.HasPrefix(first, codec.MarkTable.Key("site/")) != bytes.HasPrefix(last, codec.MarkTable.Key("site/")) {
-				t.Errorf("full %d: the marks of domains share a table with others, from %q to %q", full, first, last)
-			}
-			for f, l := range bounds {
-				if f <= string(last) && string(first) <= l {
-					t.Errorf("full %d: the table from %q to %q overlaps that from %q to %q", full, first, last, f, l)
-				}
-			}
-			bounds[string(first)] = string(last)
-		}
-		if n != 0 {
-			t.Errorf("full %d: %d changes are not in the tables", full, n)
-		}
-	}
-}
-
 // TestTwoStoresWriteTablesAtOnce lets the link db make tables, and batches between
 // them, while UpdateAll makes its own.
 func TestTwoStoresWriteTablesAtOnce(t *testing.T) {
@@ -412,7 +350,7 @@ func TestTwoStoresWriteTablesAtOnce(t *testing.T) {
 	}
 	defer db.Close()
 	shortSteps(db, 1)
-	db.links.least = 1 << 10
+	db.links.leastTable = 1 << 10
 	const merges = 40
 	var done sync.WaitGroup
 	done.Go(func() {

@@ -3,17 +3,15 @@ package pebblestore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/dueindex"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
@@ -28,15 +26,10 @@ type crawlStore struct {
 	db   *DB
 	view view
 	turn chan struct{}
-	due  dueIndex
+	// index has the records by when they are due.
+	index *dueindex.Index
 	// leasing says that there is, or was, a lease: it is set before one is written.
 	leasing atomic.Bool
-	leases  *leaseSet
-	// changes is incremented after each change of records. A caller that reads it
-	// before reading the index, and finds it unchanged once it has the turn, knows that
-	// what it read still holds. It starts at a random value, to differ from that of any
-	// other store.
-	changes atomic.Uint64
 	// These are the constants of the same names, except in tests.
 	bulkStep, bulkLeast, farKeys int
 	farBytes                     uint64
@@ -139,46 +132,23 @@ func (s *crawlStore) update(ctx context.Context, b crawldb.Batch) error {
 
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
-	index := s.mover()
+	index := s.index.Update()
 	if err := s.collect(ctx, b, batch, index); err != nil {
-		return err
-	}
-	if err := index.end(batch); err != nil {
 		return err
 	}
 	if batch.Empty() {
 		return nil
 	}
-	var err error
-	if index.first {
-		err = s.commitDue(ctx, batch, index.state)
-	} else {
-		err = s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+	if err := index.End(batch); err != nil {
+		return err
 	}
-	s.changed(index, err)
+	err := s.db.commit(ctx, &s.view, batch, pebble.NoSync)
+	index.Done(err)
 	return err
 }
 
-// changed announces that records were changed, once others can see it. The caller has
-// the turn.
-func (s *crawlStore) changed(index *mover, err error) {
-	all := index.leases
-	if err != nil {
-		all = nil // nothing was written, or the store has failed
-	}
-	s.leases.apply(all, func() { s.changes.Add(1) })
-}
-
-// changes is where changes are written: a batch, or a step of UpdateAll.
-type changes interface {
-	Set(key, value []byte, _ *pebble.WriteOptions) error
-	Delete(key []byte, _ *pebble.WriteOptions) error
-	Merge(key, value []byte, _ *pebble.WriteOptions) error // of tallies
-	Len() int
-}
-
 // collect writes the changes of a batch to to.
-func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to changes, index *mover) error {
+func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to dueindex.Writer, index *dueindex.Update) error {
 	if err := s.walk(ctx, b, to, index); err != nil {
 		return err
 	}
@@ -192,7 +162,7 @@ func (s *crawlStore) collect(ctx context.Context, b crawldb.Batch, to changes, i
 	return s.db.goingOn(ctx, &s.view)
 }
 
-func setMark(batch changes, name, value string) error {
+func setMark(batch dueindex.Writer, name, value string) error {
 	key := codec.MarkTable.Key(name)
 	if value == "" {
 		return batch.Delete(key, nil)
@@ -203,7 +173,7 @@ func setMark(batch changes, name, value string) error {
 // walk visits the records of b with one iterator and writes the changes to them
 // and to their index entries to batch. It discovers on the way whether the URLs
 // are in order: if not, nothing of the batch is applied.
-func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, index *mover) error {
+func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch dueindex.Writer, index *dueindex.Update) error {
 	if len(b.URLs) == 0 {
 		return nil
 	}
@@ -225,19 +195,13 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 	defer it.Close()
 	w := walker{s: s, batch: batch, index: index, at: rows.NewCursor(it)}
 	w.at.Last = upper
-	if w.at.FarReader, err = s.apart(lower, upper, len(b.URLs)); err != nil {
+	if w.at.FarReader, err = s.farReader(lower, upper, len(b.URLs)); err != nil {
 		return err
 	}
 	if w.leases, err = leasesBeside(it); err != nil {
 		return s.db.outcome("crawl db", err)
 	}
 	defer w.leases.Close()
-	if index.brings = index.bring && index.state.whole && w.at.FarReader == nil && b.Tokens == nil && len(b.URLs) >= s.farKeys; index.brings {
-		// What is damaged fails whoever needs it, not an update that passes by.
-		if w.soon, err = s.dueSoon(ctx, b, lower, upper, index.state); err != nil && !errors.Is(err, ErrDamaged) {
-			return err
-		}
-	}
 	var last []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {
@@ -248,9 +212,6 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 		w.key, last = w.keys.AppendKey(append(last[:0], byte(codec.CrawlTable)), url), w.key
 		if bytes.Compare(last, w.key) >= 0 {
 			return outOfOrder(b.URLs, i)
-		}
-		if err := w.bring(); err != nil {
-			return err
 		}
 		token := ""
 		if b.Tokens != nil {
@@ -276,18 +237,17 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch changes, i
 // walker is a walk at one of its records.
 type walker struct {
 	s      *crawlStore
-	batch  changes
-	index  *mover
+	batch  dueindex.Writer
+	index  *dueindex.Update
 	at     rows.Cursor
 	leases rows.Joined
 	keys   crawldb.Keys
-	soon   [][]byte // places in the wheel of what to bring, in the order of records
 
-	key          []byte         // of the record, with that of its table
-	old          *crawldb.Datum // nil if there is none
-	was          entry          // in the index, before Next saw the record
-	stored, held []byte         // record and lease as they are encoded
-	told         bool           // a token described the record: it has no lease, and stored is nil
+	key          []byte          // of the record, with that of its table
+	old          *crawldb.Datum  // nil if there is none
+	was          dueindex.Record // what the index has of it, before Next saw the record
+	stored, held []byte          // record and lease as they are encoded
+	fromToken    bool            // a token described the record: it has no lease, and stored is nil
 
 	enc, lease []byte // space for the new ones
 }
@@ -295,13 +255,13 @@ type walker struct {
 // find reads the record that has the key, or takes it from its token.
 func (w *walker) find(url, token string) error {
 	s := w.s
-	w.old, w.stored, w.held, w.told = nil, nil, nil, false
+	w.old, w.stored, w.held, w.fromToken = nil, nil, nil, false
 	if token != "" {
-		if d, ok := s.told(token, url); ok {
-			w.old, w.told = &d, true
+		if d, ok := s.index.RecordOfToken(token, url); ok {
+			w.old, w.fromToken = &d, true
 		}
 	}
-	if !w.told {
+	if !w.fromToken {
 		var err error
 		if w.stored, err = w.at.Find(w.key); err != nil {
 			return s.db.outcome("crawl db", err)
@@ -317,16 +277,14 @@ func (w *walker) find(url, token string) error {
 			return err
 		}
 	}
-	w.was = entryOf(w.old)
+	w.was = dueindex.RecordOf(w.old)
 	return nil
 }
 
 // write writes what has changed of the record that becomes d, of its lease and of its
 // entry in the index.
 func (w *walker) write(d *crawldb.Datum) error {
-	var from, to *entry
-	var is entry
-	var seen time.Time
+	var from, to *dueindex.Record
 	if w.old != nil {
 		from = &w.was
 	}
@@ -338,7 +296,7 @@ func (w *walker) write(d *crawldb.Datum) error {
 		}
 	} else {
 		w.lease = codec.AppendLease(w.lease, d)
-		if same = w.told && codec.EqualRecords(w.old, d); !same {
+		if same = w.fromToken && codec.EqualRecords(w.old, d); !same {
 			var err error
 			if w.enc, err = codec.AppendRecord(w.enc[:0], d); err != nil {
 				return err
@@ -350,13 +308,10 @@ func (w *walker) write(d *crawldb.Datum) error {
 				return err
 			}
 		}
-		is, seen = entryOf(d), d.LastFetch
-		if to = &is; seen.IsZero() {
-			seen = d.FetchTime
-		}
+		is := dueindex.RecordOf(d)
+		to = &is
 	}
 	if !bytes.Equal(w.lease, w.held) {
-		w.index.leases = w.s.leases.changed(w.index.leases, w.key[1:], w.held, w.lease, d)
 		if err := w.s.putLease(w.batch, w.key, w.lease); err != nil {
 			return err
 		}
@@ -364,7 +319,7 @@ func (w *walker) write(d *crawldb.Datum) error {
 	if same {
 		return nil
 	}
-	return w.index.move(w.batch, w.key[1:], from, to, seen)
+	return w.index.Change(w.batch, w.key[1:], from, to)
 }
 
 const (
@@ -375,10 +330,10 @@ const (
 	farKeys = 1000
 )
 
-// apart returns the reader for keys that lie far apart when walking n keys from lower
-// to upper, nil if the iterator is as good. Nobody else changes records during the
+// farReader returns the reader for keys that lie far apart when walking n keys from lower
+// to upper, nil if the iterator is as good. No other call changes records during the
 // walk.
-func (s *crawlStore) apart(lower, upper []byte, n int) (pebble.Reader, error) {
+func (s *crawlStore) farReader(lower, upper []byte, n int) (pebble.Reader, error) {
 	if n < s.farKeys {
 		return nil, nil
 	}
@@ -387,30 +342,6 @@ func (s *crawlStore) apart(lower, upper []byte, n int) (pebble.Reader, error) {
 		return nil, s.db.outcome("crawl db", err)
 	}
 	return s.db.db, nil
-}
-
-// appendToken appends the token of a candidate: the value of changes before its entry
-// was read, and the entry's value; nothing if that says too little.
-func appendToken(dst []byte, changes uint64, value []byte) []byte {
-	if value == nil {
-		return dst
-	}
-	return append(binary.BigEndian.AppendUint64(dst, changes), value...)
-}
-
-// told returns the record that a token describes, if nothing has changed since. The
-// caller has the turn.
-func (s *crawlStore) told(token, url string) (d crawldb.Datum, ok bool) {
-	if len(token) <= 8 {
-		return d, false
-	}
-	var space [8 + valueMost]byte
-	b := append(space[:0], token...)
-	var e entry
-	if binary.BigEndian.Uint64(b) != s.changes.Load() || e.decode(b[8:]) != nil {
-		return d, false
-	}
-	return e.record(url)
 }
 
 func outOfOrder(urls []string, i int) error {

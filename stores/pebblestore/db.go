@@ -21,6 +21,7 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/damage"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/dueindex"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
@@ -59,9 +60,8 @@ type DB struct {
 
 	db        *pebble.DB
 	options   *pebble.Options
-	memSize   uint64 // of a memtable
-	cacheSize int64
-	layered   atomic.Bool // there may be rows in LayerTable
+	memSize   uint64      // of a memtable
+	hasLayers atomic.Bool // there may be rows in LayerTable
 
 	storage
 	compactions
@@ -156,7 +156,7 @@ func open(dir string, o Options) (*DB, error) {
 func openClaimed(home *home, o Options) (_ *DB, err error) {
 	d := &DB{dir: home.dir, readOnly: o.ReadOnly, log: o.Logger, lock: home.lock}
 	d.under, d.closing, d.backing, d.tidyLeast = home.fs, make(chan struct{}), make(chan struct{}, 1), tidyLeast
-	d.layered.Store(!home.fresh) // until that is known
+	d.hasLayers.Store(!home.fresh) // until that is known
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -179,14 +179,15 @@ func openClaimed(home *home, o Options) (_ *DB, err error) {
 		}
 	}
 	d.crawl = crawlStore{db: d, view: view{errClosed: crawldb.ErrClosed}, turn: make(chan struct{}, 1), bulkStep: min(bulkStep, 2*int(d.memSize)), bulkLeast: bulkLeast, farKeys: farKeys, farBytes: farBytes}
-	d.crawl.leases = newLeaseSet(int(d.cacheSize / leaseBytes))
-	d.crawl.changes.Store(rand.Uint64())
-	if err := errors.Join(d.crawl.loadDue(), d.crawl.loadLeases()); err != nil {
+	if d.crawl.index, err = dueindex.Open(d.db, dueStore{&d.crawl}, dueindex.DefaultLimits(d.crawl.bulkStep, bulkLeast), rand.Uint64(), d.readOnly, d.log.With("dir", d.dir)); err != nil {
 		return nil, err
 	}
-	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), joining: make(chan struct{}, 1), least: linkLeast, most: mostLayers}
+	if err := d.crawl.loadLeases(); err != nil {
+		return nil, err
+	}
+	d.links = linkStore{db: d, view: view{errClosed: linkdb.ErrClosed}, turn: make(chan struct{}, 1), joining: make(chan struct{}, 1), leastTable: linkLeast, mostLayers: mostLayers}
 	some, err := d.has(codec.LayerTable)
-	d.layered.Store(some || err != nil) // whoever reads them will say what is wrong
+	d.hasLayers.Store(some || err != nil) // a read of them says what is wrong
 	d.hosts = hostStore{db: d, view: view{errClosed: hostdb.ErrClosed}, turn: make(chan struct{}, 1), lag: cmp.Or(o.lag, lag)}
 	if o.ReadOnly {
 		return d, nil
@@ -256,7 +257,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	ctx, stop := d.whileOpen(ctx, &v, told)
 	defer stop()
 	d.pacer.hurry()
-	joined := d.links.compact(ctx)
+	joined := d.links.joinAll(ctx)
 	err := joined
 	if err == nil || failfs.IsFull(err) || errors.Is(err, ErrDamaged) { // the rest can be compacted
 		err = cmp.Or(d.db.Compact(ctx, []byte{0}, []byte{0xff}, false), joined)

@@ -71,8 +71,8 @@
 // After a crash, damage to what was last synced to the log cannot be told from
 // what the crash cut off; damage to what was synced before that is reported.
 // [Verify] reads everything, and [Salvage] keeps what is whole. A record that cannot be read
-// fails the calls that need it, and no update or selection that only passes it: what becomes
-// due is then selected by the priority that its entry in the index has. Tables that the engine
+// fails the calls that need it, and no update or selection that only passes it: a page with such a
+// record becomes due with priority zero. Tables that the engine
 // cannot compact are logged as errors and tried again after a pause of a second to a minute,
 // while the store is in use as before; [DB.Compact] returns the error.
 //

@@ -1,11 +1,11 @@
 package pebblestore
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
-	"maps"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -18,428 +18,24 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
+
+// The tests of the index itself are those of internal/dueindex. These are about what the store adds:
+// tables, logs, files that cannot be read, and stores that older versions have written.
 
 var dueEpoch = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func TestLevels(t *testing.T) {
-	inf := float32(math.Inf(1))
-	last := -1
-	// Downwards over all magnitudes; a level is an eighth of an octave, exactly.
-	for i := 127 * 8; i > -126*8; i-- {
-		p := float32(math.Exp2(float64(i) / 8))
-		below := math.Nextafter32(p, 0)
-		if a, b := level(p), level(below); int(b) != int(a)+1 {
-			t.Fatalf("2^(%d/8): level %d, and %d just below", i, a, b)
-		}
-		if n := int(level(p)); n <= last {
-			t.Fatalf("2^(%d/8) has level %d after %d", i, n, last)
-		} else {
-			last = n
-		}
-	}
-	order := []float32{inf, math.MaxFloat32, 1, math.SmallestNonzeroFloat32 * (1 << 21), 0, -math.SmallestNonzeroFloat32 * (1 << 21), -1, -math.MaxFloat32, -inf, float32(math.NaN())}
-	for i := 1; i < len(order); i++ {
-		if level(order[i-1]) >= level(order[i]) {
-			t.Errorf("%v has level %d, %v has %d", order[i-1], level(order[i-1]), order[i], level(order[i]))
-		}
-	}
-	if level(0) != level(float32(math.Copysign(0, -1))) || level(order[len(order)-1]) != lastLevel {
-		t.Error("zeros or NaN")
-	}
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 100_000 {
-		a, b := math.Float32frombits(r.Uint32()), math.Float32frombits(r.Uint32())
-		if a < b && level(a) < level(b) {
-			t.Fatalf("%v has level %d, %v has %d", a, level(a), b, level(b))
-		}
-	}
-}
-
-func FuzzDueEntry(f *testing.F) {
-	f.Add([]byte{})
-	f.Add(entry{from: always, priority: 1}.appendValue(nil))
-	f.Add(entry{from: 1717243200000, priority: -2}.appendValue(nil))
-	f.Add((&dueState{mark: markOf(5), whole: true}).append(nil))
-	f.Add((&dueState{mark: markOf(5), whole: true, out: 9, goal: lastLevel, filled: []byte("com)"), least: 300}).append(nil))
-	f.Add((&dueState{mark: []byte("\x00\x00\x00\x05com)"), built: []byte("com,example)")}).append(nil))
-	f.Add((&dueState{mark: markOf(5), whole: true, long: true}).append(nil))
-	f.Add((&dueState{mark: markOf(5), whole: true, long: true, stale: true}).append(nil))
-	f.Add(entry{from: 1717243200000, priority: 2, whole: true, of: &crawldb.Datum{FetchTime: time.UnixMilli(1717243200000), Signature: make([]byte, 16), ETag: `"an entity tag that is long"`}}.appendValue(nil))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var e entry
-		if e.decode(b) == nil {
-			var again entry
-			if err := again.decode(e.appendValue(nil)); err != nil || !again.same(e, true) {
-				t.Errorf("%+v, %+v, %v", e, again, err)
-			}
-		}
-		s, ok, err := parseState(b)
-		if err != nil || !ok {
-			return
-		}
-		if again, _, err := parseState(s.append(nil)); err != nil || string(again.mark) != string(s.mark) || string(again.built) != string(s.built) || again.whole != s.whole || again.out != s.out || again.goal != s.goal || again.least != s.least || again.long != s.long || again.stale != s.stale || string(again.filled) != string(s.filled) {
-			t.Errorf("%+v, %+v, %v", s, again, err)
-		}
-	})
-}
-
-// dueURLs are hosts of several sizes, and what is no URL.
-func dueModelURLs() []string {
-	urls := []string{"", "!", "file:///a", "HTTP://Example.com/", "http://h1.example", "http://h1.example:8080/x", "http://[2001:db8::1]/", "http://u@h1.example/"}
-	for i := range 150 {
-		urls = append(urls, fmt.Sprintf("http://h%d.example/%03d", i%7*i%5, i))
-		if i%10 == 0 {
-			urls = append(urls, fmt.Sprintf("http://www.h0.example/%03d", i), fmt.Sprintf("http://h0.example-%d.test/%03d", i, i))
-		}
-	}
-	slices.SortFunc(urls, crawldb.Compare)
-	return urls
-}
-
-// randomDue changes a record as anything might.
-func randomDue(r *rand.Rand, d crawldb.Datum, clock time.Time) crawldb.Datum {
-	change := func(n int) bool { return r.IntN(n) == 0 }
-	d.Status = crawldb.Unfetched
-	if change(2) {
-		d.FetchTime = clock.Add(time.Duration(r.IntN(400)-200) * time.Hour / 4)
-	}
-	if change(15) {
-		d.FetchTime = []time.Time{{}, time.UnixMilli(0), time.UnixMilli(-1), dueEpoch.AddDate(500, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}[r.IntN(5)]
-	}
-	if change(3) {
-		d.LeasedUntil, d.LeasedBy = time.Time{}, ""
-	} else if change(3) {
-		d.LeasedUntil, d.LeasedBy = clock.Add(time.Duration(r.IntN(100)-50)*time.Hour), "s"
-	}
-	switch {
-	case change(10):
-		d.Priority = []float32{0, -1, 1e-40, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[r.IntN(6)]
-	case change(2):
-		d.Priority = float32(math.Exp(r.NormFloat64() * 2))
-	}
-	d.Retries = r.IntN(3)
-	if change(2) {
-		if d.Signature, d.ETag = nil, ""; !change(4) { // it was fetched
-			d.Signature = binary.BigEndian.AppendUint64(nil, r.Uint64())
-			if d.ETag = strings.Repeat("e", restMost); change(5) { // or it is too short, or too long
-				d.ETag = strings.Repeat("e", r.IntN(2*wholeMost))
-			}
-		}
-	}
-	return d
-}
-
 func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
-	return (!d.FetchTime.After(q.Now) || !q.DueBeyond.IsZero() && d.FetchTime.After(q.DueBeyond)) && !d.Leased(q.Now)
-}
-
-// TestDueModel does random things to a store and to a map, with a clock that
-// creeps, jumps and goes back, leases that are given back, visited, or run out, more
-// of them than are held in memory, and ends of both kinds. After each the index is that
-// of the records, and every query is answered as the map would.
-//
-//	go test -run TestDueModel ./stores/pebblestore -due.models 200
-func TestDueModel(t *testing.T) {
-	urls := dueModelURLs()
-	trimmed, long, stale := 0, 0, 0
-	// Whether there is something to trim depends on how far the engine is with its tables, and what is
-	// brought later on that, so more seeds follow until there was some of each.
-	for seed := uint64(0); seed < uint64(*dueModels) || (trimmed == 0 || long == 0 || stale == 0) && seed < 60; seed++ {
-		r := rand.New(rand.NewPCG(seed, 9))
-		rg := newRig(t)
-		rg.power = seed%2 == 0
-		h, err := rg.open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		clock, model := dueEpoch, map[string]crawldb.Datum{}
-		for step := range 120 {
-			h.crawl.bulkLeast, h.crawl.farKeys = []int{1, 1 << 30}[r.IntN(2)], []int{1, farKeys}[r.IntN(2)]
-			if seed%4 > 1 { // some, or none, of the leases are held
-				h.crawl.leases.most = r.IntN(60)
-			}
-			h.crawl.due.least, h.crawl.due.tails, h.crawl.due.side = int64(r.IntN(20)), r.IntN(100), 1+r.IntN(20)
-			h.crawl.due.anew = []uint64{0, anewBytes}[r.IntN(2)]
-			if r.IntN(3) == 0 {
-				if err := h.crawl.tryTrim(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if h.crawl.due.state.Load().out > 0 {
-					trimmed++
-				}
-			}
-			if out := h.crawl.due.state.Load().out; out > 0 && r.IntN(3) == 0 { // a part of what a selection asks for
-				s := &h.crawl
-				s.bulkStep = 1 + r.IntN(2000)
-				oneStep(t, h.DB, s.due.state.Load().depth()+1+uint16(r.IntN(int(out))))
-			}
-			switch n := r.IntN(16); {
-			case n > 11:
-				leaseSome(t, h.DB, r, clock, model)
-			case n < 6:
-				batch := slices.DeleteFunc(slices.Clone(urls), func(string) bool { return r.IntN(6) > 0 })
-				next := make([]*crawldb.Datum, len(batch))
-				for i, u := range batch {
-					if d, ok := model[u]; !ok || r.IntN(5) > 0 {
-						d = randomDue(r, d, clock)
-						d.URL = u
-						next[i] = &d
-					}
-				}
-				b := crawldb.Batch{URLs: batch, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return next[i], nil }}
-				if r.IntN(2) == 0 {
-					err = h.Crawl().Update(t.Context(), b)
-				} else {
-					err = crawldb.UpdateAll(t.Context(), h.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) })
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, u := range batch {
-					if delete(model, u); next[i] != nil {
-						model[u] = *next[i]
-					}
-				}
-			case n < 8:
-				clock = clock.Add(time.Duration(r.IntN(300)) * time.Minute)
-			case n == 8 && r.IntN(2) == 0:
-				clock = clock.Add(time.Duration(r.IntN(2000)-1000) * time.Hour)
-			case n == 9 && r.IntN(2) == 0: // a selection that ends before it has begun
-				s, to := &h.crawl, clock.Add(time.Duration(r.IntN(50))*time.Hour)
-				s.due.step, s.due.most, s.bulkStep = 1+r.IntN(20), 1+r.IntN(20), 1+r.IntN(2000)
-				anew, err := s.ripeAnew(t.Context(), markOf(bucket(to.UnixMilli())))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.db.take(t.Context(), &s.view, s.turn); err != nil {
-					t.Fatal(err)
-				}
-				_, err = s.step(t.Context(), to.UnixMilli(), anew)
-				s.db.give(s.turn)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := h.CheckIndex(t.Context()); err != nil {
-					t.Fatalf("seed %d, step %d: %v", seed, step, err)
-				}
-				checkLeases(t, h.DB)
-				if r.IntN(2) == 0 {
-					continue // and nothing asks before the next change
-				}
-			case n == 9 && r.IntN(2) == 0:
-				h.crawl.due.late.Store(true) // as after a clock that went back
-			case n == 10 && r.IntN(2) == 0:
-				if err := h.DB.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if h, err = h.reopen(); err != nil {
-					t.Fatal(err)
-				}
-			case n == 11 && r.IntN(2) == 0:
-				if err := h.Crawl().Sync(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if h, err = h.crash(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := h.CheckIndex(t.Context()); err != nil {
-				t.Fatalf("seed %d, step %d: %v", seed, step, err)
-			}
-			if h.crawl.due.state.Load().long {
-				long++
-			}
-			if h.crawl.due.state.Load().stale {
-				stale++
-			}
-			checkLeases(t, h.DB)
-			askModel(t, h.DB, r, clock, model, fmt.Sprintf("seed %d, step %d: ", seed, step))
-			if checkLeases(t, h.DB); !h.crawl.leases.read() {
-				t.Fatal("a selection has not read the leases")
-			}
-		}
-		if err := h.DB.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if trimmed == 0 || long == 0 || stale == 0 {
-		t.Errorf("the index was trimmed %d times, had long rests %d times, and old priorities %d times", trimmed, long, stale)
-	}
-}
-
-// leaseSome selects as generate does, and leases, visits or gives back what it gets.
-func leaseSome(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[string]crawldb.Datum) {
-	t.Helper()
-	q := crawldb.DueQuery{Now: clock, Limit: 1 + r.IntN(80)}
-	taken, most := map[string]int{}, 1+r.IntN(20)
-	q.WantHost = func(host string) bool { return taken[host] < most }
-	tokens := map[string]string{}
-	for c, err := range db.crawl.Due(t.Context(), q) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken[crawldb.Host(c.URL)]++
-		tokens[c.URL] = c.Token
-	}
-	visited := map[string]string{} // what was leased before
-	for _, u := range slices.Sorted(maps.Keys(model)) {
-		if d := model[u]; d.LeasedBy != "" && r.IntN(3) == 0 {
-			visited[u] = ""
-		}
-	}
-	until := clock.Add(time.Duration(r.IntN(20)) * time.Hour)
-	for i, some := range []map[string]string{tokens, visited} {
-		b := crawldb.Batch{URLs: slices.SortedFunc(maps.Keys(some), crawldb.Compare)}
-		if i == 0 {
-			b.Tokens = make([]string, len(b.URLs))
-			for i, u := range b.URLs {
-				b.Tokens[i] = some[u]
-			}
-		}
-		b.Next = func(k int, old *crawldb.Datum) (*crawldb.Datum, error) {
-			want := model[b.URLs[k]]
-			if old == nil || string(encoded(t, *old)) != string(encoded(t, want)) {
-				t.Fatalf("%+v, want %+v", old, want)
-			}
-			d := *old
-			if d.LeasedUntil, d.LeasedBy = until, "g"; i == 1 {
-				d.LeasedUntil, d.LeasedBy = time.Time{}, ""
-				if r.IntN(3) > 0 {
-					d.FetchTime, d.Priority = clock.Add(time.Duration(r.IntN(60))*time.Hour), r.Float32()
-				}
-			}
-			model[d.URL] = d
-			return &d, nil
-		}
-		var err error
-		if r.IntN(2) == 0 {
-			err = db.Crawl().Update(t.Context(), b)
-		} else {
-			err = crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) })
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func encoded(t *testing.T, d crawldb.Datum) []byte {
-	t.Helper()
-	b, err := d.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// checkLeases compares what is known of leases with the table.
-func checkLeases(t *testing.T, db *DB) {
-	t.Helper()
-	l := db.crawl.leases
-	rows := 0
-	err := db.crawl.rows(t.Context(), db.db, codec.LeaseTable, func(key, value []byte) error {
-		rows++
-		end, err := leaseEndOf(value)
-		if got, leased, known := l.find(key[1:]); known && (!leased || got != end) {
-			t.Errorf("the lease of %q ends at %d, %t, not at %d", key, got, leased, end)
-		}
-		return err
-	})
-	if err != nil || l.read() && rows != l.rows || l.state == leasesKnown && rows != len(l.ends) {
-		t.Fatalf("%d leases, counted %d, held %d: %v", rows, l.rows, len(l.ends), err)
-	}
-}
-
-// askModel asks a random query of a store and of the map.
-func askModel(t *testing.T, db *DB, r *rand.Rand, clock time.Time, model map[string]crawldb.Datum, prefix string) {
-	t.Helper()
-	q := crawldb.DueQuery{Now: clock}
-	if r.IntN(3) == 0 {
-		q.AheadOfClock = time.Duration(r.IntN(200)) * time.Hour
-		q.Now = q.Now.Add(q.AheadOfClock)
-	}
-	if r.IntN(2) == 0 {
-		q.DueBeyond = q.Now.AddDate(0, r.IntN(3), 1)
-	}
-	if r.IntN(4) == 0 {
-		q.Limit = 1 + r.IntN(50)
-	}
-	if r.IntN(4) == 0 {
-		q.MinPriority = float32(math.Exp(r.NormFloat64() * 2))
-	}
-	full, most, count := map[string]bool{}, 1+r.IntN(4), map[string]int{}
-	limited := r.IntN(3) == 0
-	if limited {
-		q.WantHost = func(host string) bool { return !full[host] }
-	}
-	var next time.Time
-	if q.Limit == 0 && q.MinPriority == 0 && !limited {
-		q.NotDue = func(d *crawldb.Datum) {
-			if d.FetchTime.After(q.Now) && (next.IsZero() || d.FetchTime.Before(next)) {
-				next = d.FetchTime
-			}
-		}
-	}
-	got := map[string]bool{}
-	least, n := uint16(0), 0
-	for c, err := range db.crawl.Due(t.Context(), q) {
-		if err != nil {
-			t.Fatal(prefix, err)
-		}
-		d, ok := model[c.URL]
-		sure := ok && !d.FetchTime.After(q.Now) && !d.Leased(q.Now)
-		switch l := level(c.Priority); {
-		case !ok || got[c.URL]:
-			t.Fatalf("%s%+v: %q is yielded twice, or for nothing", prefix, q, c.URL)
-		case math.Float32bits(c.Priority) != math.Float32bits(d.Priority):
-			t.Fatalf("%s%q has priority %v, not %v", prefix, c.URL, d.Priority, c.Priority)
-		case c.Due != sure:
-			t.Fatalf("%s%+v: %+v is due: %v", prefix, q, d, c.Due)
-		case l < least:
-			t.Fatalf("%s%v after level %d", prefix, c.Priority, least)
-		default:
-			least = l
-		}
-		got[c.URL] = true
-		if host := crawldb.Host(c.URL); limited {
-			if count[host]++; count[host] > most {
-				t.Fatalf("%s%d of %q", prefix, count[host], host)
-			}
-			full[host] = count[host] == most
-		}
-		n++
-	}
-	if q.Limit > 0 && n == q.Limit {
-		return
-	}
-	if q.NotDue != nil {
-		var want time.Time
-		for _, d := range model {
-			at := d.FetchTime
-			if d.LeasedUntil.After(at) {
-				at = d.LeasedUntil
-			}
-			if !dueBy(d, q) && (want.IsZero() || at.Before(want)) {
-				want = at
-			}
-		}
-		if !next.Equal(want) {
-			t.Fatalf("%s%+v: the next is due at %v, not at %v", prefix, q, want, next)
-		}
-	}
-	for _, u := range slices.Sorted(maps.Keys(model)) {
-		d := model[u]
-		if dueBy(d, q) && !(q.MinPriority > 0 && !(d.Priority >= q.MinPriority)) && !full[crawldb.Host(u)] && !got[u] {
-			t.Fatalf("%s%+v: %+v is due and was omitted", prefix, q, d)
-		}
-	}
+	return !d.FetchTime.After(q.Now) && !d.Leased(q.Now)
 }
 
 // putDue writes records that are due at their times.
@@ -461,6 +57,25 @@ func putDue(t *testing.T, db *DB, n int, at func(i int) time.Time) []string {
 	return urls
 }
 
+// putPages writes n fetched pages, page i due after i minutes.
+func putPages(t *testing.T, db *DB, n int) (urls []string) {
+	t.Helper()
+	for i := range n {
+		urls = append(urls, fmt.Sprintf("http://h%03d.example/%05d", i/100, i))
+	}
+	put(t, db, "http://a.example/", func(*crawldb.Datum) *crawldb.Datum {
+		return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch.Add(-time.Hour)} // where the wheel begins
+	})
+	err := db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{Status: crawldb.Fetched, LastFetch: dueEpoch.AddDate(0, -1, 0), FetchTime: dueEpoch.Add(time.Duration(i) * time.Minute), Interval: 30 * 24 * time.Hour,
+			Score: float32(i), Priority: float32(i), Signature: make([]byte, 16), ETag: fmt.Sprintf(`"the tag of entity %06d"`, i)}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return urls
+}
+
 func countDue(t *testing.T, db *DB, q crawldb.DueQuery) (n int) {
 	t.Helper()
 	for _, err := range db.crawl.Due(t.Context(), q) {
@@ -472,192 +87,413 @@ func countDue(t *testing.T, db *DB, q crawldb.DueQuery) (n int) {
 	return n
 }
 
-// tableSize counts the entries of a table of the index.
+// sameAsScan compares what the index yields with a scan: the same candidates with the
+// priorities of their records.
+func sameAsScan(t *testing.T, db *DB, q crawldb.DueQuery) (n int) {
+	t.Helper()
+	all := func(byScan bool) (all []crawldb.Candidate) {
+		seq := crawldb.Due(t.Context(), db.Crawl(), q)
+		if byScan {
+			seq = crawldb.DueByScan(t.Context(), db.Crawl(), q, nil)
+		}
+		for c, err := range seq {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, crawldb.Candidate{URL: c.URL, Priority: c.Priority})
+		}
+		slices.SortFunc(all, func(a, b crawldb.Candidate) int { return crawldb.Compare(a.URL, b.URL) })
+		return all
+	}
+	want, got := all(true), all(false)
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v: the index yields %d candidates and a scan %d", q, len(got), len(want))
+	}
+	return len(got)
+}
+
+// tableSize counts the rows of a table.
 func tableSize(t *testing.T, db *DB, tab codec.Table) (n int) {
 	t.Helper()
-	if err := db.crawl.rows(t.Context(), db.db, tab, func(_, _ []byte) error { n++; return nil }); err != nil {
+	if err := db.eachOf(t.Context(), db.db, tab, func(_, _ []byte) error { n++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// TestAheadMovesNothing asks about the future: the entries stay where the clock
-// needs them.
-// An entry is in the wheel unless its key there comes before the mark, wherever that is.
-func TestWhereAnEntryIs(t *testing.T) {
-	key := crawldb.AppendKey(nil, "http://www.example.org/b")
-	e := entry{from: 7 * bucketMillis, priority: 1}
-	inWheel := append([]byte{byte(codec.WheelTable), 0, 0, 0, 7}, key...)
-	for _, mark := range []string{"", "\x00", "\x00\x00\x00\x07", "\x00\x00\x00\x08", "\x00\x00\x00\x06" + string(key), "\x00\x00\x00\x08" + string(key),
-		"\x00\x00\x00\x07" + string(key), "\x00\x00\x00\x07" + string(key[:5]), "\x00\x00\x00\x07" + string(key) + "x", "\x00\x00\x01", "\x00\x00\x00"} {
-		want := inWheel
-		if string(inWheel[1:]) < mark {
-			want = e.appendReady(nil, key)
-		}
-		if got := e.appendKey(nil, []byte(mark), key); !bytes.Equal(got, want) {
-			t.Errorf("mark %q: %q, want %q", mark, got, want)
-		}
+// indexVersion returns the version of the stored index.
+func indexVersion(t *testing.T, db *DB) byte {
+	t.Helper()
+	state, err := db.Row(string(codec.StateTable.Key("due")))
+	if err != nil || len(state) == 0 {
+		t.Fatalf("the state is %q, %v", state, err)
 	}
+	return state[0]
 }
 
-func TestAheadMovesNothing(t *testing.T) {
+func TestCheckIndex(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	putDue(t, db, 2000, func(i int) time.Time { return dueEpoch.Add(time.Duration(i) * time.Hour) })
-	for _, days := range []int{0, 1, 30, 1000} {
-		ahead := time.Duration(days) * 24 * time.Hour
-		if n, want := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(ahead), AheadOfClock: ahead}), min(days*24+1, 2000); n != want {
-			t.Errorf("%d days ahead %d are due, want %d", days, n, want)
-		}
-		if n := tableSize(t, db, codec.ReadyTable); n != 1 {
-			t.Errorf("%d entries are ready", n)
-		}
+	putDue(t, db, 50, func(int) time.Time { return dueEpoch })
+	if err := db.CheckIndex(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(99 * time.Hour)}); n != 100 || tableSize(t, db, codec.ReadyTable) != 100 {
-		t.Errorf("%d are due, %d entries are ready", n, tableSize(t, db, codec.ReadyTable))
+	if err := db.db.DeleteRange([]byte{byte(codec.ReadyTable)}, []byte{byte(codec.ReadyTable) + 1}, pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CheckIndex(t.Context()); !errors.Is(err, ErrDamaged) {
+		t.Errorf("an index without entries: %v", err)
 	}
 }
 
-// TestClockThatWentBack matures everything with a clock that is years ahead and then goes
-// back: entries that are not due are passed over once, and then the index is rebuilt.
-func TestClockThatWentBack(t *testing.T) {
-	db, err := Open(t.TempDir(), Options{})
+// Much that becomes due at once is moved as tables, in the order of records, whatever
+// hours it is from; and what is deleted with it is nothing to verify or to salvage.
+func TestMuchBecomesDueAsTables(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, small())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	const n = 5000
-	db.crawl.due.tooMany = n - 1000
-	putDue(t, db, n, func(i int) time.Time { return dueEpoch.Add(time.Duration(i) * time.Minute) })
-	if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.AddDate(10, 0, 0), Limit: 5}); got != 5 || tableSize(t, db, codec.ReadyTable) != n {
-		t.Fatalf("%d are due, %d are ready", got, tableSize(t, db, codec.ReadyTable))
+	defer func() { db.Close() }()
+	const n, hours = 500, 7
+	b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+		return &crawldb.Datum{Status: crawldb.Fetched, FetchTime: dueEpoch.Add(time.Duration(i%hours) * time.Hour), LastFetch: dueEpoch.AddDate(0, -1, 0), Priority: float32(i % 3)}, nil
+	}}
+	for i := range n {
+		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%05d", i/100, i))
 	}
-	for round, ready := range []int{n, 60} {
-		if got := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(59 * time.Minute)}); got != 60 || tableSize(t, db, codec.ReadyTable) != ready {
-			t.Errorf("round %d: %d are due, %d are ready, want 60 and %d", round, got, tableSize(t, db, codec.ReadyTable), ready)
-		}
-		if err := db.CheckIndex(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestMoreBeyondThanFit has more records beyond the horizon than are held at a time.
-func TestMoreBeyondThanFit(t *testing.T) {
-	db, err := Open(t.TempDir(), Options{})
-	if err != nil {
+	if err := db.Crawl().Update(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	const n = 4100
-	db.crawl.due.side = 2000
-	putDue(t, db, n, func(i int) time.Time {
-		if i == 0 {
-			return dueEpoch
-		}
-		return dueEpoch.AddDate(3, 0, 0)
-	})
-	// The first record is due, and the mark is where it is.
-	got, least := map[string]bool{}, uint16(0)
-	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch, DueBeyond: dueEpoch.AddDate(1, 0, 0)}) {
+	before := db.db.Metrics().Ingest.Count
+	db.crawl.index.LeastTables, db.crawl.index.MoveStep = 1, n/2+1
+	if err := db.crawl.index.Prepare(t.Context(), dueEpoch.Add(hours*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.db.Metrics().Ingest.Count - before; got != 2 {
+		t.Errorf("%d ingestions, want 2", got)
+	}
+	if any, err := db.has(codec.WheelTable); any || err != nil {
+		t.Errorf("the wheel still has entries: %v %v", any, err)
+	}
+	found := 0
+	for c, err := range crawldb.Due(t.Context(), db.Crawl(), crawldb.DueQuery{Now: dueEpoch.Add(hours * time.Hour)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := level(c.Priority); l < least {
-			t.Fatalf("level %d after %d", l, least)
-		} else {
-			least = l
+		if found++; !c.Due {
+			t.Errorf("%s is not due", c.URL)
 		}
-		got[c.URL] = true
 	}
-	if len(got) != n {
-		t.Errorf("%d of %d", len(got), n)
+	if found != n {
+		t.Errorf("%d are due, want %d", found, n)
+	}
+	if err := db.CheckIndex(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(t.Context(), dir, verify.Options{Found: func(f verify.Finding) { t.Error(f) }}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Salvage(t.Context(), dir, dir+".new", SalvageOptions{Lost: func(l Loss) { t.Error(l) }}); err != nil {
+		t.Error(err)
 	}
 }
 
-// TestMovesMeanwhile lets another selection, by another clock, move the entries that
-// one has not come to.
-func TestMovesMeanwhile(t *testing.T) {
-	db, err := Open(t.TempDir(), small())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	urls := putDue(t, db, 3000, func(i int) time.Time {
-		if i < 2000 {
-			return dueEpoch
-		}
-		return dueEpoch.Add(50 * time.Hour)
-	})
-	got := map[string]bool{}
-	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour)}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got[c.URL] = true; len(got) == 10 {
-			db.crawl.due.late.Store(true)
-			if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch}); n != 2000 {
-				t.Errorf("%d are due before", n)
+// Behind an UpdateAll of several steps, and behind what becomes due in several, the ready table
+// of the index is cut.
+func TestIndexIsCutBehindLargeUpdates(t *testing.T) {
+	db := leaseStore(t)
+	s := &db.crawl
+	const each = 1000
+	s.index.LeastReady, s.index.LeastTables, s.bulkLeast, s.bulkStep = 100, 1, 1, 1 // each batch is a step
+	s.index.HeldBelowCut = 0
+	puts := func(n, from int) {
+		t.Helper()
+		err := s.UpdateAll(t.Context(), func(yield func(crawldb.Batch, error) bool) {
+			for i := range n {
+				b := crawldb.Batch{Next: func(k int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+					return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch, Priority: float32(k + 1)}, nil
+				}}
+				for k := range each {
+					b.URLs = append(b.URLs, fmt.Sprintf("http://h%03d.example/%03d", from+i, k))
+				}
+				if !yield(b, nil) {
+					return
+				}
 			}
-		}
-	}
-	if len(got) != len(urls) {
-		t.Errorf("%d of %d", len(got), len(urls))
-	}
-	// The same with more than one list of those that are not due by the clock.
-	db.crawl.due.side = 1000
-	urls = putDue(t, db, 5000, func(int) time.Time { return dueEpoch.Add(50 * time.Hour) })
-	db.crawl.due.late.Store(true)
-	countDue(t, db, crawldb.DueQuery{Now: dueEpoch})
-	clear(got)
-	for c, err := range db.crawl.Due(t.Context(), crawldb.DueQuery{Now: dueEpoch.Add(100 * time.Hour), AheadOfClock: 100 * time.Hour}) {
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got[c.URL] = true; len(got) == 10 {
-			countDue(t, db, crawldb.DueQuery{Now: dueEpoch.Add(50 * time.Hour), Limit: 1})
+	}
+	want := func(what string, cut bool, due int) {
+		t.Helper()
+		if err := db.CheckIndex(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := tableSize(t, db, codec.ReadyTable); (n < due) != cut {
+			t.Fatalf("%s: %d of %d due entries are in the ready table", what, n, due)
 		}
 	}
-	if len(got) != len(urls) {
-		t.Errorf("%d of %d", len(got), len(urls))
+	put(t, db, "http://a.example/", func(*crawldb.Datum) *crawldb.Datum {
+		return &crawldb.Datum{Status: crawldb.Unfetched, FetchTime: dueEpoch.AddDate(0, 0, -2)} // where the wheel begins
+	})
+	puts(tidySteps, 0)
+	want("nothing is due", false, 0)
+	s.index.MoveStep = each
+	if err := s.index.Prepare(t.Context(), dueEpoch.AddDate(0, 0, 1)); err != nil {
+		t.Fatal(err)
 	}
+	want("behind what became due", true, each*tidySteps+1)
+	if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch.AddDate(0, 0, 1)}); n != each*tidySteps+1 { // which adds the levels
+		t.Fatalf("%d are due", n)
+	}
+	puts(tidySteps-1, 200)
+	want("behind a few steps", false, each*(2*tidySteps-1)+1)
+	puts(5*tidySteps, 300)
+	want("behind many steps", true, each*(7*tidySteps-1)+1)
 }
 
-// TestCheckIndexFinds damages the index in each way there is.
-func TestCheckIndexFinds(t *testing.T) {
-	for name, damage := range map[string]func(b *pebble.Batch, key, value []byte) error{
-		"missing":   func(b *pebble.Batch, key, _ []byte) error { return b.Delete(key, nil) },
-		"surplus":   func(b *pebble.Batch, key, value []byte) error { return b.Set(append(key, 'x'), value, nil) },
-		"value":     func(b *pebble.Batch, key, value []byte) error { return b.Set(key, value[:4], nil) },
-		"misplaced": func(b *pebble.Batch, key, value []byte) error { key[2]++; return b.Set(key, value, nil) },
-		"no value":  func(b *pebble.Batch, key, _ []byte) error { return b.Set(key, nil, nil) },
+// damageRecords damages a block of records, and returns the store opened again and the URLs whose
+// records cannot be read any more.
+func damageRecords(t *testing.T, db *DB, urls []string) (again *DB, lost []string) {
+	t.Helper()
+	if err := db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := sstables.Files(db.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file pebble.SSTableInfo
+	for _, f := range files {
+		if codec.Table(f.Smallest.UserKey[0]) == codec.CrawlTable && f.Size > file.Size {
+			file = f
+		}
+	}
+	dir, path := db.dir, filepath.Join(db.path, sstables.FileName(uint64(file.FileNum)))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/24] ^= 1 // records come first
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err = Open(dir, small()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { again.Close() })
+	for _, u := range urls {
+		if _, err := again.Crawl().Get(t.Context(), u); errors.Is(err, ErrDamaged) {
+			lost = append(lost, u)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lost) < 10 || len(lost) > len(urls)/20 {
+		t.Fatalf("%d of %d records cannot be read", len(lost), len(urls))
+	}
+	return again, lost
+}
+
+// A block of records that cannot be read costs the pages whose records are in it their
+// priorities, and no other page anything, whether they are due or will be.
+func TestSelectionsPassDamagedBlocks(t *testing.T) {
+	for name, test := range map[string]struct {
+		q       crawldb.DueQuery
+		rebuild uint64
+	}{
+		"due":                {crawldb.DueQuery{Now: dueEpoch.AddDate(0, 3, 0)}, math.MaxUint64},
+		"due, and much":      {crawldb.DueQuery{Now: dueEpoch.AddDate(0, 3, 0)}, 0},
+		"the next hours":     {crawldb.DueQuery{Now: dueEpoch.Add(19 * time.Hour), AheadOfClock: 20 * time.Hour}, math.MaxUint64},
+		"the next days":      {crawldb.DueQuery{Now: dueEpoch.AddDate(0, 0, 5), AheadOfClock: 6 * 24 * time.Hour}, math.MaxUint64},
+		"of some hosts":      {crawldb.DueQuery{Now: dueEpoch.AddDate(0, 0, 5), AheadOfClock: 6 * 24 * time.Hour, WantHost: func(host string) bool { return host < "h015" }}, math.MaxUint64},
+		"beyond the horizon": {crawldb.DueQuery{Now: dueEpoch, DueBeyond: dueEpoch.Add(time.Hour)}, math.MaxUint64},
 	} {
-		t.Run(name, func(t *testing.T) {
-			db, err := Open(t.TempDir(), small())
+		db, err := Open(t.TempDir(), small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls := putPages(t, db, 12_000)
+		want := map[string]float32{}
+		for c, err := range crawldb.DueByScan(t.Context(), db.Crawl(), test.q, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer db.Close()
-			putDue(t, db, 50, func(int) time.Time { return dueEpoch })
+			want[c.URL] = c.Priority
+		}
+		db, lost := damageRecords(t, db, urls)
+		db.crawl.index.RebuildBytes = test.rebuild
+		got := map[string]bool{}
+		for c, err := range crawldb.Due(t.Context(), db.Crawl(), test.q) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if _, found := slices.BinarySearchFunc(lost, c.URL, crawldb.Compare); !found && c.Priority != want[c.URL] {
+				t.Fatalf("%s: %s has priority %g, want %g", name, c.URL, c.Priority, want[c.URL])
+			}
+			if got[c.URL] {
+				t.Fatalf("%s: %s is yielded twice", name, c.URL)
+			}
+			got[c.URL] = true
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: %d of %d candidates", name, len(got), len(want))
+		}
+		told := 0
+		if err := db.crawl.checkDue(t.Context(), func(error) { told++ }); told == 0 && err == nil {
+			t.Errorf("%s: the check finds nothing", name)
+		}
+	}
+}
+
+// An update passes records that cannot be read, and fails if it changes one of them.
+func TestUpdatesPassDamagedBlocks(t *testing.T) {
+	db, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := putPages(t, db, 12_000)
+	db, lost := damageRecords(t, db, urls)
+	b := crawldb.Batch{Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		d := *old
+		d.FetchTime = d.FetchTime.AddDate(0, 1, 0)
+		return &d, nil
+	}}
+	for i, u := range urls {
+		if _, found := slices.BinarySearchFunc(lost, u, crawldb.Compare); i%10 > 0 && !found {
+			b.URLs = append(b.URLs, u)
+		}
+	}
+	all := func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }
+	if err := crawldb.UpdateAll(t.Context(), db.Crawl(), all); err != nil {
+		t.Fatal(err)
+	}
+	at, _ := slices.BinarySearchFunc(b.URLs, lost[1], crawldb.Compare)
+	b.URLs = slices.Insert(b.URLs, at, lost[1])
+	if err := crawldb.UpdateAll(t.Context(), db.Crawl(), all); !errors.Is(err, ErrDamaged) {
+		t.Errorf("an update of a record that cannot be read: %v", err)
+	}
+}
+
+// The machine crashes at any write of updates, of selections that move what has become due or build
+// the index anew, and of cuts: what the disk holds has an index that says what its records say.
+func TestIndexSurvivesPowerLoss(t *testing.T) {
+	trials := uint64(testlevel.Pick(60, 2000))
+	var left *vfs.MemFS
+	for trial := range trials {
+		r := rand.New(rand.NewPCG(trial, 417))
+		mem := vfs.NewCrashableMem()
+		left = nil
+		w := &onWrite{at: r.Int64N(150)}
+		w.do = func() { left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r}) }
+		db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, w)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shortSteps(db, []int{1, 1 << 30}[r.IntN(2)])
+		s := &db.crawl
+		s.farKeys, s.index.LeastReady, s.index.BuildStep, s.index.RebuildBytes = 50, int64(r.IntN(100)), 100, []uint64{0, 1 << 40}[r.IntN(2)]
+		urls := putPages(t, db, 300)
+		w.armed.Store(true)
+		clock := dueEpoch.Add(-time.Hour)
+		for left == nil {
+			switch n := r.IntN(10); {
+			case n < 6:
+				b := crawldb.Batch{Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+					d := *old
+					if d.Score, d.Priority = 2*d.Score+1, 2*d.Priority+1; n > 3 {
+						d.FetchTime = clock.Add(time.Duration(r.IntN(30*24)) * time.Hour)
+					}
+					return &d, nil
+				}}
+				for i, u := range urls {
+					if i%10 > 0 {
+						b.URLs = append(b.URLs, u)
+					}
+				}
+				if err := crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }); err != nil {
+					t.Fatal(err)
+				}
+			case n < 9:
+				clock = clock.Add(time.Duration(r.IntN(90*24)) * time.Hour)
+				if err := s.index.Prepare(t.Context(), clock); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if err := s.index.TryCut(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		db.fs.Fail(errCrash) // it leaves no seal
+		db.Close()
+
+		if db, err = Open(memPath, inMemory(small(), left)); err != nil {
+			t.Fatalf("trial %d: %v", trial, err)
+		}
+		if err := db.CheckIndex(t.Context()); err != nil {
+			t.Errorf("trial %d: %v", trial, err)
+		}
+		sameAsScan(t, db, crawldb.DueQuery{Now: clock, AheadOfClock: time.Duration(r.IntN(60*24)) * time.Hour})
+		sameAsScan(t, db, crawldb.DueQuery{Now: clock.AddDate(0, r.IntN(6), 0)})
+		if err := db.CheckIndex(t.Context()); err != nil {
+			t.Errorf("trial %d, then: %v", trial, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("trial %d", trial)
+		}
+	}
+}
+
+// An index of another version, of each that there was, is built anew by the first selection, and what
+// is due is what the records say before that and after it.
+func TestOlderIndexesAreRebuilt(t *testing.T) {
+	for _, golden := range []string{"v5", "v6", "v7", "v8", "v9", "v10", "due6", "due7", "due8"} {
+		dir := filepath.Join(t.TempDir(), "store")
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", golden))); err != nil {
+			t.Fatal(err)
+		}
+		// What keeps the directory may not keep one that is empty.
+		if err := os.MkdirAll(filepath.Join(dir, "segments"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		db, err := Open(dir, small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := indexVersion(t, db)
+		if strings.HasPrefix(golden, "due") && fmt.Sprint("due", old) != golden {
+			t.Errorf("%s has an index of version %d", golden, old)
+		}
+		if err := db.CheckIndex(t.Context()); err != nil {
+			t.Errorf("%s: %v", golden, err)
+		}
+		for _, q := range []crawldb.DueQuery{{Now: dueEpoch}, {Now: dueEpoch.AddDate(0, 2, 0), AheadOfClock: 20 * time.Hour}, {Now: dueEpoch.AddDate(0, 3, 0)}} {
+			sameAsScan(t, db, q)
 			if err := db.CheckIndex(t.Context()); err != nil {
-				t.Fatal(err)
+				t.Errorf("%s, %+v: %v", golden, q, err)
 			}
-			e := entry{from: dueEpoch.UnixMilli(), priority: 7}
-			key := e.appendReady(nil, []byte(crawldb.Key("http://h000.example/000007")))
-			batch := db.db.NewBatch()
-			if err := damage(batch, key, e.appendValue(nil)); err != nil {
-				t.Fatal(err)
-			}
-			if err := batch.Commit(pebble.NoSync); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.CheckIndex(t.Context()); !errors.Is(err, ErrDamaged) {
-				t.Errorf("%v", err)
-			}
-		})
+		}
+		if is := indexVersion(t, db); is <= old {
+			t.Errorf("%s: the index of version %d has version %d now", golden, old, is)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -715,85 +551,91 @@ func TestGoldenV2(t *testing.T) {
 	}
 }
 
-// Much that becomes due at once is moved as tables, in the order of records, whatever
-// hours it is from; and what is deleted with it is nothing to verify or to salvage.
-func TestMuchBecomesDue(t *testing.T) {
-	dir := t.TempDir()
+// randomDue changes a record as anything might.
+func randomDue(r *rand.Rand, d crawldb.Datum, clock time.Time) crawldb.Datum {
+	change := func(n int) bool { return r.IntN(n) == 0 }
+	d.Status = crawldb.Unfetched
+	if change(2) {
+		d.FetchTime = clock.Add(time.Duration(r.IntN(400)-200) * time.Hour / 4)
+	}
+	if change(15) {
+		d.FetchTime = []time.Time{{}, time.UnixMilli(0), time.UnixMilli(-1), dueEpoch.AddDate(500, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}[r.IntN(5)]
+	}
+	if change(3) {
+		d.LeasedUntil, d.LeasedBy = time.Time{}, ""
+	} else if change(3) {
+		d.LeasedUntil, d.LeasedBy = clock.Add(time.Duration(r.IntN(100)-50)*time.Hour), "s"
+	}
+	switch {
+	case change(10):
+		d.Priority = []float32{0, -1, 1e-40, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[r.IntN(6)]
+	case change(2):
+		d.Priority = float32(math.Exp(r.NormFloat64() * 2))
+	}
+	d.Retries = r.IntN(3)
+	if change(2) {
+		if d.Signature, d.ETag = nil, ""; !change(4) { // it was fetched
+			d.Signature = binary.BigEndian.AppendUint64(nil, r.Uint64())
+			if d.ETag = strings.Repeat("e", 40); change(5) { // or it is too short, or too long
+				d.ETag = strings.Repeat("e", r.IntN(2*256))
+			}
+		}
+	}
+	return d
+}
+
+// What is written of an index that was cut, and has entries with all of their records, equals a golden
+// directory row by row: those of small stores, such as TestGolden has, never come to that.
+func TestGoldenIndex(t *testing.T) {
+	made, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	putPages(t, made, 1000)
+	err = errors.Join(made.crawl.index.Prepare(t.Context(), dueEpoch.Add(12*time.Hour)), made.db.Flush())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.crawl.index.LeastReady = 10
+	if err := made.crawl.index.TryCut(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want, err := made.Rows()
+	if err = errors.Join(err, made.Compact(t.Context()), made.Close()); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "due9")
+	if _, err := os.Stat(golden); errors.Is(err, fs.ErrNotExist) && flag.Lookup("update").Value.String() == "true" {
+		if err := os.CopyFS(golden, os.DirFS(made.dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
+		t.Fatal(err)
+	}
+	// What keeps the directory may not keep one that is empty.
+	if err := os.MkdirAll(filepath.Join(dir, "segments"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	db, err := Open(dir, small())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { db.Close() }()
-	const n, hours = 500, 7
-	b := crawldb.Batch{Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
-		return &crawldb.Datum{Status: crawldb.Fetched, FetchTime: dueEpoch.Add(time.Duration(i%hours) * time.Hour), LastFetch: dueEpoch.AddDate(0, -1, 0), Priority: float32(i % 3)}, nil
-	}}
-	for i := range n {
-		b.URLs = append(b.URLs, fmt.Sprintf("http://h%02d.example/%05d", i/100, i))
-	}
-	if err := db.Crawl().Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	before := db.db.Metrics().Ingest.Count
-	db.crawl.bulkLeast, db.crawl.due.most = 1, n/2+1
-	if err := db.crawl.prepare(t.Context(), dueEpoch.Add(hours*time.Hour).UnixMilli()); err != nil {
-		t.Fatal(err)
-	}
-	if got := db.db.Metrics().Ingest.Count - before; got != 2 {
-		t.Errorf("%d ingestions, want 2", got)
-	}
-	if any, err := db.has(codec.WheelTable); any || err != nil {
-		t.Errorf("the wheel still has entries: %v %v", any, err)
-	}
-	q := crawldb.DueQuery{Now: dueEpoch.Add(hours * time.Hour)}
-	found := 0
-	for c, err := range crawldb.Due(t.Context(), db.Crawl(), q) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found++; !c.Due {
-			t.Errorf("%s is not due", c.URL)
-		}
-	}
-	if found != n {
-		t.Errorf("%d are due, want %d", found, n)
-	}
-	if err := db.CheckIndex(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Verify(t.Context(), dir, verify.Options{Found: func(f verify.Finding) { t.Error(f) }}); err != nil {
-		t.Error(err)
-	}
-	if _, err := Salvage(t.Context(), dir, dir+".new", SalvageOptions{Lost: func(l Loss) { t.Error(l) }}); err != nil {
-		t.Error(err)
-	}
-}
-
-// A record that is in the wheel twice is damage, and not what a table cannot have.
-func TestTwiceInTheWheel(t *testing.T) {
-	db, err := Open(memPath, inMemory(small(), vfs.NewMem()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer db.Close()
-	for _, least := range []int{1, 1 << 30} {
-		b := db.db.NewBatch()
-		for hour := range int64(2) {
-			e := entryOf(&crawldb.Datum{FetchTime: dueEpoch.Add(time.Duration(hour) * time.Hour)})
-			if err := b.Set(e.appendKey(nil, markOf(0), []byte(crawldb.Key("http://a.example/"))), e.appendValue(nil), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := b.Commit(pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
-		db.crawl.bulkLeast = least
-		db.crawl.due.state.Store(&dueState{mark: markOf(0), whole: true})
-		if err := db.crawl.prepare(t.Context(), dueEpoch.Add(9*time.Hour).UnixMilli()); !errors.Is(err, ErrDamaged) {
-			t.Errorf("least %d: %v, want %v", least, err, ErrDamaged)
+	if v := indexVersion(t, db); v != 9 {
+		t.Errorf("the index has version %d", v)
+	}
+	if got, err := db.Rows(); err != nil || got != want {
+		t.Errorf("what is written is not what %s has, %v:\n%.2000s\n%.2000s", golden, err, want, got)
+	}
+	if n := tableSize(t, db, codec.ReadyTable); n > 500 {
+		t.Errorf("%d entries: the index was not cut", n)
+	}
+	for _, q := range []crawldb.DueQuery{{Now: dueEpoch.Add(12 * time.Hour)}, {Now: dueEpoch.AddDate(0, 0, 1), AheadOfClock: 12 * time.Hour}, {Now: dueEpoch.AddDate(0, 3, 0)}} {
+		sameAsScan(t, db, q)
+		if err := db.CheckIndex(t.Context()); err != nil {
+			t.Errorf("%+v: %v", q, err)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	}
 	memSize = min(max(memSize, minMemTableSize), 1<<30)
 	cacheSize = max(cacheSize, minCacheSize)
-	d.memSize, d.cacheSize = uint64(memSize), cacheSize
+	d.memSize = uint64(memSize)
 
 	path := filepath.Join(d.dir, databaseName)
 	under := d.under
@@ -203,16 +203,16 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 // is as many files fewer if they are not cut.
 //
 // Files with layers of the link db are always of one layer each: the tables of another would
-// overlap them, and findLayers relies on it.
+// overlap them, and linklayers.Find relies on it.
 func (d *DB) oneKind(first []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	switch {
 	case len(first) == 0:
-	case codec.IsLinkKey(first) && d.layered.Load():
+	case codec.IsLinkKey(first) && d.hasLayers.Load():
 		l, _, _ := codec.SplitLinkKey(first)
 		end = l.End()
 	case first[0] < 0xff && d.batched.Load() < int64(d.memSize/2):
 		end = []byte{first[0] + 1}
-	case first[0] < byte(codec.LayerTable) && d.layered.Load():
+	case first[0] < byte(codec.LayerTable) && d.hasLayers.Load():
 		end = []byte{byte(codec.LayerTable)}
 	}
 	return policy, end, nil

@@ -38,10 +38,11 @@ const (
 // Meta, so that more of them are short; records of an older version stay as they are
 // until they are written again. Version 9 adds up the inlinks of a page when they are
 // read; those of an older version are the first of the sum. Version 10 has layers of
-// inlinks; those of an older version are the oldest.
+// inlinks; those of an older version are the oldest. Version 11 has the time alone in the index
+// entries of pages that are not due, and builds the index anew.
 const (
 	formatMagic   = "recrawl pebblestore "
-	formatVersion = 10
+	formatVersion = 11
 	oldestVersion = 1
 )
 

@@ -1,7 +1,6 @@
 package pebblestore
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 	"testing"
@@ -22,22 +21,6 @@ func FuzzFormat(f *testing.F) {
 		}
 		if (err == nil) != known || err != nil && !errors.Is(err, ErrNotStore) && !errors.Is(err, ErrVersion) && !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%q: %v", text, err)
-		}
-	})
-}
-
-// The state of the due index is read as it was written, or rejected.
-func FuzzDueState(f *testing.F) {
-	f.Add((&dueState{mark: []byte("mark"), built: []byte("built")}).append(nil))
-	f.Add((&dueState{whole: true}).append(nil))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, ok, err := parseState(b)
-		if err != nil || !ok {
-			return
-		}
-		again, ok, err := parseState(s.append(nil))
-		if err != nil || !ok || !bytes.Equal(again.mark, s.mark) || !bytes.Equal(again.built, s.built) || again.whole != s.whole {
-			t.Fatalf("%x: %+v and then %+v, %v", b, s, again, err)
 		}
 	})
 }

@@ -63,7 +63,8 @@ func (h handle) reopen() (handle, error) {
 	var err error
 	if h.DB, err = Open(h.path, h.o); err == nil {
 		h.crawl.bulkStep, h.crawl.bulkLeast = 32<<10, 1 // tables, and many steps
-		h.links.least = 512                             // some are tables
+		h.crawl.index.StepBytes, h.crawl.index.LeastTables = 32<<10, 1
+		h.links.leastTable = 512 // some are tables
 	}
 	return h, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
+	"github.com/recrawl/recrawl/stores/pebblestore/internal/dueindex"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
@@ -36,7 +37,7 @@ func leasesBeside(it *pebble.Iterator) (rows.Joined, error) { return rows.Join(i
 
 // putLease writes a lease to the batch that writes the record with that key of
 // the crawl table; an empty lease means none.
-func (s *crawlStore) putLease(batch changes, key, lease []byte) error {
+func (s *crawlStore) putLease(batch dueindex.Writer, key, lease []byte) error {
 	key[0] = byte(codec.LeaseTable)
 	defer func() { key[0] = byte(codec.CrawlTable) }()
 	if len(lease) == 0 {

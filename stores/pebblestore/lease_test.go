@@ -127,7 +127,7 @@ func TestLeaseInAnOldRecord(t *testing.T) {
 	if err := db.CheckIndex(t.Context()); !errors.Is(err, ErrDamaged) {
 		t.Errorf("CheckIndex: %v", err)
 	}
-	db.crawl.due.late.Store(true)
+	db.crawl.index.Rebuild()
 	if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch}); n != 0 {
 		t.Error("what is leased is due")
 	}

@@ -21,7 +21,7 @@ func BenchmarkInlinksOfAPage(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		db.links.most = 1 << 20
+		db.links.mostLayers = 1 << 20
 		const pages = 300_000
 		url := func(i int) string {
 			return fmt.Sprintf("http://host%03d.example/a/path/of/some/length/%06d.html", i/1000, i)
@@ -69,7 +69,7 @@ func BenchmarkInlinksOfAPage(b *testing.B) {
 			for b.Loop() {
 				// It is not made to be what the others have become.
 				var failed error
-				t := tables{of: "layers-", fresh: true, rows: db.links.joined(b.Context(), list, codec.Layer{From: 0, To: 1000 + uint32(b.N)}, &failed), err: &failed}
+				t := tables{of: "layers-", fresh: true, rows: db.links.joinedTables(b.Context(), list, codec.Layer{From: 0, To: 1000 + uint32(b.N)}, &failed), err: &failed}
 				for table := range t.rows {
 					if err := db.writeTable(b.TempDir()+"/table", false, true, func(w *sstable.Writer) error { return writeRows(w, table, true) }); err != nil {
 						b.Fatal(err)

@@ -26,30 +26,6 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
-func TestLayerKeys(t *testing.T) {
-	layers := []codec.Layer{{From: 0, To: 0}, {From: 1, To: 1}, {From: 1, To: 0xff}, {From: 0xffff_fffe, To: 0xffff_ffff}, {From: 0, To: 0xffff_ffff}, {From: 0xffff_ffff, To: 0xffff_ffff}}
-	for _, l := range layers {
-		key := l.AppendKey(nil, "page")
-		got, page, ok := codec.SplitLinkKey(key)
-		if !ok || got != l || string(page) != "page" {
-			t.Errorf("%+v reads as %+v, %q, %t", l, got, page, ok)
-		}
-		if end := l.End(); bytes.Compare(key, end) >= 0 {
-			t.Errorf("%+v ends at %q", l, end)
-		}
-		for _, other := range layers {
-			if k := other.AppendKey(nil, ""); other != l && bytes.Compare(l.AppendKey(nil, ""), k) <= 0 && bytes.Compare(k, l.End()) < 0 {
-				t.Errorf("%+v lies within %+v", other, l)
-			}
-		}
-	}
-	for _, key := range []string{"", "c\x00\x00\x00\x01\x00\x00\x00\x01a", "i", "i\x00\x00\x00\x01\x00\x00\x00", "i\x00\x00\x00\x00\x00\x00\x00\x00a", "i\x00\x00\x00\x01\x00\x00\x00\x02a"} {
-		if l, _, ok := codec.SplitLinkKey([]byte(key)); ok {
-			t.Errorf("%q reads as %+v", key, l)
-		}
-	}
-}
-
 // layerStore opens a store whose Merges all make tables, with joins of more than two layers.
 func layerStore(t *testing.T, path string, o Options) *DB {
 	t.Helper()
@@ -57,7 +33,7 @@ func layerStore(t *testing.T, path string, o Options) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.links.least, db.links.most = 0, 2
+	db.links.leastTable, db.links.mostLayers = 0, 2
 	return db
 }
 
@@ -77,10 +53,10 @@ func linksOf(t *testing.T, s linkdb.Store) map[string][]linkdb.Inlink {
 	return all
 }
 
-// joined waits until nobody joins layers.
+// joined waits until no layers are being joined.
 func joined(db *DB) { alone(db, func() {}) }
 
-// alone does something while nobody joins layers.
+// alone does something while no layers are being joined.
 func alone(db *DB, do func()) {
 	db.links.joining <- struct{}{}
 	defer func() { <-db.links.joining }()
@@ -179,7 +155,7 @@ func TestLayersAreJoined(t *testing.T) {
 }
 
 // The Merges of an inversion, each behind the last, are one layer, in the last level.
-func TestAnInversionIsALayer(t *testing.T) {
+func TestInversionMakesOneLayer(t *testing.T) {
 	db := layerStore(t, t.TempDir(), small())
 	defer db.Close()
 	for round := range 3 {
@@ -201,7 +177,7 @@ func TestAnInversionIsALayer(t *testing.T) {
 		t.Errorf("%d tables were added to the last level", levels[len(levels)-1].TablesIngested)
 	}
 	// A small one goes where the last one went.
-	db.links.least = linkLeast
+	db.links.leastTable = linkLeast
 	if err := db.Links().Merge(t.Context(), someLinks(7, 1), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +186,7 @@ func TestAnInversionIsALayer(t *testing.T) {
 	}
 }
 
-// Whoever reads while layers are joined, deleted and begun sees all that was merged before.
+// Reads see all that was merged before, while layers are joined, deleted and begun.
 func TestReadersSeeAllLayers(t *testing.T) {
 	db := layerStore(t, t.TempDir(), small())
 	defer db.Close()
@@ -269,31 +245,31 @@ func TestReadersSeeAllLayers(t *testing.T) {
 	}
 }
 
-// Layers that were joined and deleted after somebody has looked which there are, but before
-// they were read, are read in what they have become.
-func TestLayersGoWhileTheyAreLookedFor(t *testing.T) {
+// A read that has listed the layers, some of which are joined and deleted before it reads them, reads
+// what they have become.
+func TestReadsSeeLayersJoinedMeanwhile(t *testing.T) {
 	db := layerStore(t, t.TempDir(), small())
 	defer db.Close()
 	n := 0
 	again := func() {
-		db.links.listed = nil
+		db.links.onList = nil
 		for range 3 {
 			if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
 				t.Error(err)
 			}
 			n++
 		}
-		if err := db.links.compact(t.Context()); err != nil {
+		if err := db.links.joinAll(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
 	again()
 	again()
-	db.links.listed = again
+	db.links.onList = again
 	if links, err := db.Links().Get(t.Context(), "http://h1.example/30"); err != nil || len(links) != n+1 {
 		t.Errorf("Get has %d links of %d, %v", len(links), n+1, err)
 	}
-	db.links.listed = again
+	db.links.onList = again
 	pages := 0
 	for e, err := range db.Links().Scan(t.Context(), crawldb.Range{}) {
 		if err != nil || len(e.Inlinks) != n+1 {
@@ -308,10 +284,10 @@ func TestLayersGoWhileTheyAreLookedFor(t *testing.T) {
 
 // A limit counts the links of older layers, so layers that are not the oldest are joined as what
 // they are: changes of what is not known.
-func TestLimitsReachOlderLayers(t *testing.T) {
+func TestLimitsCountLinksOfOlderLayers(t *testing.T) {
 	db := layerStore(t, t.TempDir(), small())
 	defer db.Close()
-	alone(db, func() { db.links.most = 100 })
+	alone(db, func() { db.links.mostLayers = 100 })
 	var model memstore.Links
 	add := func(from, n, limit int) {
 		t.Helper()
@@ -339,7 +315,7 @@ func TestLimitsReachOlderLayers(t *testing.T) {
 		t.Fatalf("layers %+v", list)
 	}
 	alone(db, func() {
-		if err := db.links.join(t.Context(), list[1:4]); err != nil {
+		if err := db.links.joinLayers(t.Context(), list[1:4]); err != nil {
 			t.Error(err)
 		}
 	})
@@ -355,12 +331,12 @@ func TestLimitsReachOlderLayers(t *testing.T) {
 }
 
 // A crash between the joined layer and the deletion of those that it was made of leaves
-// remainders: nobody reads them, and the next large Merge deletes them.
+// remainders: they are not read, and the next large Merge deletes them.
 func TestRemaindersAreDeleted(t *testing.T) {
 	for _, first := range []int{0, 1} { // with the layer that every store has, and without it
 		dir := t.TempDir()
 		db := layerStore(t, dir, small())
-		alone(db, func() { db.links.most = 100 })
+		alone(db, func() { db.links.mostLayers = 100 })
 		for n := range 5 {
 			if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
 				t.Fatal(err)
@@ -371,7 +347,7 @@ func TestRemaindersAreDeleted(t *testing.T) {
 		some := list[first:4]
 		to := codec.Layer{From: some[0].From, To: some[len(some)-1].To}
 		var failed error
-		if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", rows: db.links.joined(t.Context(), some, to, &failed), err: &failed}); err != nil {
+		if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", rows: db.links.joinedTables(t.Context(), some, to, &failed), err: &failed}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {
@@ -389,7 +365,7 @@ func TestRemaindersAreDeleted(t *testing.T) {
 		if rows := rowsIn(t, db); len(rows) != len(left)+len(some) {
 			t.Errorf("rows of %v", rows)
 		}
-		alone(db, func() { db.links.most = 100 })
+		alone(db, func() { db.links.mostLayers = 100 })
 		if err := db.Links().Merge(t.Context(), someLinks(4, 1), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -449,8 +425,8 @@ func TestUnreadableLinksAreNotJoined(t *testing.T) {
 	}
 }
 
-// A block that cannot be read fails those who need it, and hides no layer.
-func TestUnreadableBlockOfALayer(t *testing.T) {
+// A block that cannot be read fails the reads that need it, and hides no layer.
+func TestUnreadableBlockHidesNoLayer(t *testing.T) {
 	dir := t.TempDir()
 	db := layerStore(t, dir, small())
 	const merges = 5
@@ -459,7 +435,7 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n == 1 {
-			alone(db, func() { db.links.most = 100 })
+			alone(db, func() { db.links.mostLayers = 100 })
 		}
 	}
 	list := *db.links.layers.Load()
@@ -490,7 +466,7 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 		}
 	}
 	db = layerStore(t, dir, small())
-	alone(db, func() { db.links.most = 100 })
+	alone(db, func() { db.links.mostLayers = 100 })
 	defer db.Close()
 	if links, err := db.Links().Get(t.Context(), "http://h2.example/42"); err != nil || len(links) != 4 {
 		t.Errorf("%d links, %v", len(links), err)
@@ -519,11 +495,11 @@ func TestUnreadableBlockOfALayer(t *testing.T) {
 
 // Whatever else is in the files of the engine, layers are in others, each in its own: no table of a
 // new one overlaps them, and where a block cannot be read they say which layers there are.
-func TestLayersHaveFilesOfTheirOwn(t *testing.T) {
+func TestLayersHaveTheirOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	for open := range 2 {
 		db := layerStore(t, dir, small())
-		alone(db, func() { db.links.most = 100 })
+		alone(db, func() { db.links.mostLayers = 100 })
 		for n := range 3 {
 			if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
 				t.Fatal(err)
@@ -567,10 +543,10 @@ func TestLayersHaveFilesOfTheirOwn(t *testing.T) {
 }
 
 // A handle that is open for reading refuses what would write layers, and is none the worse for it.
-func TestLayersOfAReader(t *testing.T) {
+func TestReadOnlyHandleWritesNoLayers(t *testing.T) {
 	dir := t.TempDir()
 	db := layerStore(t, dir, small())
-	alone(db, func() { db.links.most = 100 })
+	alone(db, func() { db.links.mostLayers = 100 })
 	for n := range 4 {
 		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
 			t.Fatal(err)
@@ -600,7 +576,7 @@ func TestLayersOfAReader(t *testing.T) {
 
 // A disk that becomes full while layers are joined ends that, and the room is there again. What is
 // left of joined layers is deleted even though the disk is full.
-func TestLayersOnAFullDisk(t *testing.T) {
+func TestJoinOfLayersOnFullDisk(t *testing.T) {
 	disk := dirstoretest.NewDisk()
 	disk.Resize(1 << 30)
 	var filling atomic.Bool
@@ -614,7 +590,7 @@ func TestLayersOnAFullDisk(t *testing.T) {
 	o := onDisk(small(), disk)
 	o.MinFree = 60_000
 	db := layerStore(t, memPath, o)
-	alone(db, func() { db.links.most = 100 })
+	alone(db, func() { db.links.mostLayers = 100 })
 	for n := range 6 {
 		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
 			t.Fatal(err)
@@ -633,17 +609,17 @@ func TestLayersOnAFullDisk(t *testing.T) {
 	list := *db.links.layers.Load()
 	some, to := list[:len(list)-1], codec.Layer{From: 0, To: list[len(list)-2].To}
 	var failed error
-	if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", fresh: true, rows: db.links.joined(t.Context(), some, to, &failed), err: &failed}); err != nil {
+	if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", fresh: true, rows: db.links.joinedTables(t.Context(), some, to, &failed), err: &failed}); err != nil {
 		t.Fatal(err)
 	}
 	used, _ := disk.Usage()
 	disk.Resize(used + o.MinFree/2)
 	alone(db, func() {
-		db.links.replace(some, to)
-		db.links.old = append(db.links.old, some...)
+		db.links.replaceLayers(some, to)
+		db.links.remainders = append(db.links.remainders, some...)
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
-		if err := db.links.dropOld(ctx); err != nil {
+		if err := db.links.deleteRemainders(ctx); err != nil {
 			t.Errorf("with little room left: %v", err)
 		}
 	})
@@ -659,7 +635,7 @@ func TestLayersOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Layers are joined only where there is room for one more of their size: then nobody waits for
+// Layers are joined only where there is room for one more of their size: then no change waits for
 // room that the new one has taken.
 func TestLayersAreNotJoinedWithoutRoom(t *testing.T) {
 	disk := dirstoretest.NewDisk()
@@ -669,7 +645,7 @@ func TestLayersAreNotJoinedWithoutRoom(t *testing.T) {
 	paused := false
 	o.OnRoom = func(Room) { paused = true }
 	db := layerStore(t, memPath, o)
-	alone(db, func() { db.links.most = 100 })
+	alone(db, func() { db.links.mostLayers = 100 })
 	const merges = 8
 	merge := func(n int) {
 		t.Helper()
@@ -681,7 +657,7 @@ func TestLayersAreNotJoinedWithoutRoom(t *testing.T) {
 	for n := range merges {
 		merge(n)
 	}
-	alone(db, func() { db.links.most = 2 })
+	alone(db, func() { db.links.mostLayers = 2 })
 	all := uint64(0)
 	for _, l := range (*db.links.layers.Load())[:merges-2] {
 		size, err := db.links.sizeOf(l)

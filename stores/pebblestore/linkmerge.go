@@ -1,9 +1,8 @@
 package pebblestore
 
 import (
-	"sync"
-
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
@@ -11,7 +10,7 @@ import (
 // was ever written, so it is that of the engine's own merger, which was never used.
 func merger() *pebble.Merger {
 	var sums codec.LinkSums
-	var tallies sync.Pool
+	var tallies codec.TallySums
 	return &pebble.Merger{
 		Name: pebble.DefaultMerger.Name,
 		Merge: func(key, value []byte) (pebble.ValueMerger, error) {
@@ -20,11 +19,7 @@ func merger() *pebble.Merger {
 				l, page, _ := codec.SplitLinkKey(key)
 				m = sums.Get(page, l.From > 0)
 			} else {
-				sum, _ := tallies.Get().(*tallySum)
-				if sum == nil {
-					sum = &tallySum{pool: &tallies}
-				}
-				m = sum
+				m = tallies.Get()
 			}
 			return m, m.MergeNewer(value)
 		},

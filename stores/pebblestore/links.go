@@ -23,16 +23,16 @@ type linkStore struct {
 	db   *DB
 	view view
 	turn chan struct{}
-	// least is the constant linkLeast, and most is mostLayers, except in tests.
-	least, most int
+	// leastTable is the constant linkLeast, and mostLayers is that of its name, except in tests.
+	leastTable, mostLayers int
 
-	layers  atomic.Pointer[[]codec.Layer] // nil until somebody asks
-	listing sync.Mutex                    // while layers changes
-	joining chan struct{}                 // has whoever joins layers
-	old     []codec.Layer                 // remainders, for whoever joins layers
-	remains atomic.Bool                   // there are some
-	enough  int                           // layers that are not worth trying to join
-	listed  func()                        // called in tests by who is about to read layers
+	layers        atomic.Pointer[[]codec.Layer] // nil until they are first needed
+	listing       sync.Mutex                    // while layers changes
+	joining       chan struct{}                 // held while layers are joined
+	remainders    []codec.Layer                 // of layers that were joined; joining must be held
+	hasRemainders atomic.Bool                   // there are remainders
+	joinAgainAt   int                           // after a join has failed, how many closed layers to wait for
+	onList        func()                        // called in tests before layers are read
 }
 
 // linkLeast is how many bytes of URLs and anchors make a table: see UpdateAll. Less is
@@ -105,13 +105,13 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 		return nil
 	}
 	rows := linkRows{s: s, ctx: ctx, entries: entries, limit: limit}
-	if sizeOfEntries(entries, s.least) < s.least {
-		list, err := s.list()
+	if sizeOfEntries(entries, s.leastTable) < s.leastTable {
+		list, err := s.currentLayers()
 		if err != nil {
 			return err
 		}
 		rows.layer = (*list)[len(*list)-1]
-		return s.mergeFew(&rows)
+		return s.mergeAsBatch(&rows)
 	}
 	l, began, fresh, err := s.layerFor(crawldb.Key(entries[0].URL))
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 	if !rows.next() {
 		return rows.err
 	}
-	if began || s.remains.Load() {
-		defer s.tidy(ctx)
+	if began || s.hasRemainders.Load() {
+		defer s.joinInBackground(ctx)
 	}
 	// The rows are encoded while the table is written, so a Merge takes no memory for them.
 	table := func(yield func(key, value []byte) bool) {
@@ -145,8 +145,8 @@ func sizeOfEntries(entries []linkdb.Entry, enough int) (size int) {
 	return size
 }
 
-// mergeFew writes a batch.
-func (s *linkStore) mergeFew(rows *linkRows) error {
+// mergeAsBatch writes rows as a batch of the engine.
+func (s *linkStore) mergeAsBatch(rows *linkRows) error {
 	batch := s.db.db.NewBatch()
 	defer batch.Close()
 	for rows.next() {
@@ -187,8 +187,8 @@ func (r *linkRows) next() bool {
 				return false
 			}
 		}
-		if r.n%touched == 0 {
-			touch(r.entries[r.n:min(r.n+touched, len(r.entries))])
+		if r.n%touchGroup == 0 {
+			touch(r.entries[r.n:min(r.n+touchGroup, len(r.entries))])
 		}
 		e := &r.entries[r.n]
 		r.n++
@@ -208,7 +208,7 @@ func (r *linkRows) next() bool {
 				continue
 			}
 		}
-		// Who reads them puts them in order if they are not.
+		// A read puts them in order if they are not.
 		links := e.Inlinks
 		if r.limit > 0 && len(links) > r.limit {
 			links = linkdb.Union(nil, links, r.limit)
@@ -219,15 +219,15 @@ func (r *linkRows) next() bool {
 	return false
 }
 
-// touched is how many entries are touched at a time.
-const touched = 16
+// touchGroup is how many entries are touched at a time.
+const touchGroup = 16
 
 // touch reads from the pages that link to those of some entries. They are scattered in
 // memory, and fetching many pieces takes hardly longer than fetching one.
 func touch(entries []linkdb.Entry) {
 	var sum byte
 	for _, e := range entries {
-		for _, l := range e.Inlinks[:min(len(e.Inlinks), touched)] {
+		for _, l := range e.Inlinks[:min(len(e.Inlinks), touchGroup)] {
 			if n := len(l.From); n > 0 {
 				sum += l.From[0] + l.From[n-1]
 			}

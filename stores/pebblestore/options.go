@@ -14,8 +14,7 @@ import (
 // of up to some ten million URLs.
 type Options struct {
 	// CacheSize is the memory for blocks and memtables together, in bytes; zero
-	// means 128 MiB. More makes updates of a large crawl db cheaper. Selecting
-	// takes up to as much again for leases, 27 to 40 bytes each.
+	// means 128 MiB. More makes updates of a large crawl db cheaper.
 	CacheSize int64
 	// MemTableSize is how much is collected in memory before it is written out
 	// as a sorted table, in bytes; zero means 16 MiB. Keep it below an eighth

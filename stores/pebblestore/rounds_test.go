@@ -61,7 +61,7 @@ func BenchmarkRounds(b *testing.B) {
 				spent := w.load(b, db)
 				say("load: %v us a URL", float64(spent.Nanoseconds())/1e3/float64(w.n))
 				settle(b, db)
-				if err := db.crawl.prepare(ctx, w.now.UnixMilli()); err != nil {
+				if err := db.crawl.index.Prepare(ctx, w.now); err != nil {
 					b.Fatal(err)
 				}
 				settle(b, db)

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
@@ -121,13 +122,24 @@ func (d *DB) inMoment(ctx context.Context, f func(rows.Snapshot) error) error {
 func (d *DB) eachRow(ctx context.Context, tables []codec.Table, f func(now rows.Snapshot, key, value []byte) error) error {
 	return d.inMoment(ctx, func(now rows.Snapshot) error {
 		for _, t := range tables {
-			err := d.crawl.rows(ctx, now, t, func(key, value []byte) error { return f(now, key, value) })
+			err := d.eachOf(ctx, now, t, func(key, value []byte) error { return f(now, key, value) })
 			if err != nil && !errors.Is(err, ErrDamaged) {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// eachOf calls f with each row of a table.
+func (d *DB) eachOf(ctx context.Context, r rows.Reader, t codec.Table, f func(key, value []byte) error) error {
+	it, err := r.NewIter(t.All())
+	if err != nil {
+		return d.outcome("read", err)
+	}
+	defer it.Close()
+	going := func() error { return d.goingOn(ctx, &d.crawl.view) }
+	return rows.Each(it, going, func(err error) error { return d.outcome("read", err) }, f)
 }
 
 // has reports whether a table has any row.

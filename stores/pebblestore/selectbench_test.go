@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +43,7 @@ func (w *web) kept(b *testing.B) *DB {
 		db := open(made)
 		w.bulkLoad(b, db)
 		settle(b, db)
-		if err := db.crawl.prepare(context.Background(), w.now.UnixMilli()); err != nil {
+		if err := db.crawl.index.Prepare(context.Background(), w.now); err != nil {
 			b.Fatal(err)
 		}
 		settle(b, db)
@@ -161,7 +160,7 @@ func BenchmarkGenerate(b *testing.B) {
 				}
 				if *dueRounds > 0 {
 					start := cpu()
-					if err := db.crawl.prepare(ctx, w.now.UnixMilli()); err != nil {
+					if err := db.crawl.index.Prepare(ctx, w.now); err != nil {
 						b.Fatal(err)
 					}
 					say("%s: worn: moving what is due %v", name, cpu()-start)
@@ -185,7 +184,7 @@ func BenchmarkGenerate(b *testing.B) {
 }
 
 // BenchmarkSelectionPastLeases asks what a selection costs that has to pass the best of
-// all URLs, which are leased, and how much memory it takes to know of them.
+// all URLs, which are leased.
 //
 //	go test -run '^$' -bench SelectionPastLeases -benchtime 1x ./stores/pebblestore -due.urls 10000000 -due.top 100000 -due.dir DIR
 func BenchmarkSelectionPastLeases(b *testing.B) {
@@ -226,20 +225,6 @@ func BenchmarkSelectionPastLeases(b *testing.B) {
 				say("%d URLs, %d leased, limit %d: select %v a URL, %d selected", w.n, leased, most, per, got)
 			}
 		}
-		heap := func() uint64 {
-			runtime.GC()
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			return m.HeapAlloc
-		}
-		with := heap()
-		db.crawl.leases.forget()
-		without := heap()
-		start = cpu()
-		if err := db.crawl.prepare(ctx, w.now.UnixMilli()); err != nil {
-			b.Fatal(err)
-		}
-		say("%d URLs, %d leased: %d bytes; reading them takes %v", w.n, leased, with-min(with, without), cpu()-start)
 	}
 	for b.Loop() {
 	}

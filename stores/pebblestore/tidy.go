@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 

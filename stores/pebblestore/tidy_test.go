@@ -103,7 +103,7 @@ func worn(t *testing.T) (*DB, func() uint64) {
 	db.crawl.bulkLeast = 1
 	for pass := range 2 {
 		// What becomes due is moved by small changes, which lie across all tables.
-		if err := db.crawl.prepare(t.Context(), dueEpoch.UnixMilli()); err != nil {
+		if err := db.crawl.index.Prepare(t.Context(), dueEpoch); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Compact(t.Context()); err != nil {
@@ -142,8 +142,8 @@ func aboveOf(t *testing.T, db *DB) (above uint64) {
 // checkWorn checks that a worn store has all.
 func checkWorn(t *testing.T, db *DB) {
 	t.Helper()
-	if got := limited(t, db, math.MaxInt, math.MaxInt, nil); len(got) != 2*wornURLs {
-		t.Errorf("%d candidates, want %d", len(got), 2*wornURLs)
+	if n := countDue(t, db, crawldb.DueQuery{Now: dueEpoch}); n != 2*wornURLs {
+		t.Errorf("%d candidates, want %d", n, 2*wornURLs)
 	}
 	if err := db.CheckIndex(t.Context()); err != nil {
 		t.Error(err)
@@ -239,8 +239,8 @@ func TestTidyBehindWhatBecomesDue(t *testing.T) {
 			if err := db.Compact(t.Context()); err != nil { // or the update lies across all tables
 				t.Fatal(err)
 			}
-			db.tidyLeast, db.crawl.bulkLeast, db.crawl.due.most = 1, 1, most
-			if err := db.crawl.prepare(t.Context(), dueEpoch.AddDate(0, 0, 1).UnixMilli()); err != nil {
+			db.tidyLeast, db.crawl.bulkLeast, db.crawl.index.LeastTables, db.crawl.index.MoveStep = 1, 1, 1, most
+			if err := db.crawl.index.Prepare(t.Context(), dueEpoch.AddDate(0, 0, 1)); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -271,7 +271,12 @@ func TestFilesOfOneTable(t *testing.T) {
 		}
 		return n
 	}
-	db, urls := soonStore(t, 3000) // by batches, which filled memtables
+	db, err := Open(t.TempDir(), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	urls := putPages(t, db, 3000) // by batches, which filled memtables
 	if err := db.flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -279,8 +284,19 @@ func TestFilesOfOneTable(t *testing.T) {
 		t.Error("what fills memtables is cut")
 	}
 	db.crawl.bulkLeast = 1
-	visitOthers(t, db, urls, later)
-	put(t, db, urls[0], func(old *crawldb.Datum) *crawldb.Datum { return later(0, old) })
+	later := func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+		d := *old
+		d.FetchTime = d.FetchTime.AddDate(0, 1, 0)
+		return &d, nil
+	}
+	if err := crawldb.UpdateAll(t.Context(), db.Crawl(), func(yield func(crawldb.Batch, error) bool) {
+		yield(crawldb.Batch{URLs: urls[1:], Next: later}, nil)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls[:1], Next: later}); err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(db.flush(), db.Compact(t.Context())); err != nil {
 		t.Fatal(err)
 	}

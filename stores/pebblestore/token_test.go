@@ -103,7 +103,7 @@ func TestTokens(t *testing.T) {
 	first := tokens()
 	n := 0
 	for i, d := range stored() {
-		told, ok := db.crawl.told(first[i], d.URL)
+		told, ok := db.crawl.index.RecordOfToken(first[i], d.URL)
 		if ok {
 			n++
 		}
@@ -111,7 +111,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("told %+v, stored %+v", told, d)
 		}
 	}
-	if n != 8 { // all that can be, and what OPIC keeps of a page is no reason why not
+	if n != 9 { // all that can be, and what scoring filters keep of a page is no reason why not
 		t.Errorf("%d of %d records are told", n, len(urls))
 	}
 	// As generate leases them.

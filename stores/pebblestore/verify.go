@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -412,4 +413,30 @@ func engineFile(name string) bool {
 		}
 	}
 	return false
+}
+
+var (
+	errKey   = errors.New("it is under the key of another URL")
+	errLayer = errors.New("it is in no layer")
+)
+
+// checkKeys checks that each record of the crawl db, and each page of the link db, is
+// under the key of its URL.
+func (d *DB) checkKeys(ctx context.Context, found func(error)) error {
+	var again []byte
+	return d.eachRow(ctx, []codec.Table{codec.CrawlTable, codec.LinkTable, codec.LayerTable}, func(_ rows.Snapshot, key, _ []byte) error {
+		page := key[1:]
+		if codec.IsLinkKey(key) {
+			var known bool
+			if _, page, known = codec.SplitLinkKey(key); !known {
+				found(d.damaged("a row of the link db", string(key), errLayer))
+				return nil
+			}
+		}
+		url := crawldb.URLOf(string(page))
+		if again = crawldb.AppendKey(again[:0], url); !bytes.Equal(again, page) {
+			found(d.damaged("the key of", url, errKey))
+		}
+		return nil
+	})
 }

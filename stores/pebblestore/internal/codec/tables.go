@@ -46,3 +46,17 @@ func (t Table) Bounds(from, to string) (lower, upper []byte) {
 
 // IsMerged reports whether a value written under a key is added to the existing one.
 func IsMerged(key []byte) bool { return Table(key[0]) == TallyTable || IsLinkKey(key) }
+
+// RecordKeyOffset returns the length of what precedes the key of the record in a key of the
+// table; zero if the table has no rows of single records.
+func (t Table) RecordKeyOffset() int {
+	switch t {
+	case CrawlTable, LeaseTable:
+		return 1
+	case ReadyTable:
+		return 1 + 2 // the level
+	case WheelTable:
+		return 1 + 4 // the hour
+	}
+	return 0
+}
