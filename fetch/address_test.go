@@ -59,8 +59,8 @@ func TestQueuesByAddress(t *testing.T) {
 			"a.example.test": {"192.0.2.1"}, "b.example.test": {"::ffff:192.0.2.1"}, "c.example.test": {"192.0.2.9", "192.0.2.1", "2001:db8::1"},
 			"d.example.test": {"2001:db8::7"}, "e.example.test": {"192.0.2.2"},
 		}}
-		one := slices.Concat(urlSet("a.example.test", 3), urlSet("B.example.test.:8080", 3), urlSet("c.example.test", 3), urlSet("192.0.2.1", 2), urlSet("[::ffff:c000:201]", 2))
-		urls := slices.Concat(one, urlSet("d.example.test", 2), urlSet("[2001:db8::7]", 2), urlSet("e.example.test", 2), urlSet("none.example.test", 3), urlSet("odd.example.test", 1), urlSet("empty.example.test", 1))
+		one := slices.Concat(pageURLs("a.example.test", 3), pageURLs("B.example.test.:8080", 3), pageURLs("c.example.test", 3), pageURLs("192.0.2.1", 2), pageURLs("[::ffff:c000:201]", 2))
+		urls := slices.Concat(one, pageURLs("d.example.test", 2), pageURLs("[2001:db8::7]", 2), pageURLs("e.example.test", 2), pageURLs("none.example.test", 3), pageURLs("odd.example.test", 1), pageURLs("empty.example.test", 1))
 		s := &site{latency: 700 * time.Millisecond}
 		r := newRig(t, s, urls...)
 		r.o.Politeness.By, r.o.Politeness.Lookup = hostdb.ByIP, res.Lookup
@@ -117,7 +117,7 @@ func TestQueuesByAddress(t *testing.T) {
 func TestLookupThatHangsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		res := &resolver{addrs: map[string][]string{}}
-		urls := urlSet("a.example.test", 5)
+		urls := pageURLs("a.example.test", 5)
 		res.addrs["a.example.test"] = []string{"192.0.2.1"}
 		for i := range 9 {
 			urls = append(urls, fmt.Sprintf("http://slow%d.example.test/", i))
@@ -151,7 +151,7 @@ func TestLookupThatHangsIsCutOff(t *testing.T) {
 
 func TestLookupThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &site{}, urlSet(host, 2)...)
+		r := newRig(t, &site{}, pageURLs(host, 2)...)
 		r.o.Politeness.By = hostdb.ByIP
 		r.o.Politeness.Lookup = func(context.Context, string) ([]netip.Addr, error) { panic("x") }
 		if rep := r.run(seg); rep.Visits[protocol.Failed] != 2 {

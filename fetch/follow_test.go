@@ -96,8 +96,8 @@ func (g graph) some(n int) []string {
 	return slices.Sorted(maps.Keys(g))[:n]
 }
 
-// follower returns the visits of pages that are not on the list.
-func follower(visits map[string]segment.Visit, list []string) map[string]bool {
+// unlistedVisits returns the visits of pages that are not on the list.
+func unlistedVisits(visits map[string]segment.Visit, list []string) map[string]bool {
 	m := map[string]bool{}
 	for url := range visits {
 		if !slices.Contains(list, url) {
@@ -134,7 +134,7 @@ func TestFollowDepth(t *testing.T) {
 				var last fetch.Progress
 				r.o.OnVisit = func(_ segment.Visit, p fetch.Progress) { last = p }
 				rep := r.run(seg)
-				if got := follower(r.visits(seg), list); !maps.Equal(got, want) {
+				if got := unlistedVisits(r.visits(seg), list); !maps.Equal(got, want) {
 					t.Errorf("%v with %d threads: %d are visited besides, want %d", c, r.o.Threads, len(got), len(want))
 				}
 				if rep.Followed != len(want) || rep.Listed != len(list) || rep.Visited() != len(list)+len(want) || last.Done != last.Listed || last.Followed != len(want) {
@@ -183,7 +183,7 @@ func TestFollowSurvivesKills(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := follower(r.visits(seg), list); !maps.Equal(got, want) {
+			if got := unlistedVisits(r.visits(seg), list); !maps.Equal(got, want) {
 				t.Errorf("dead after %d: %d are visited besides, want %d", n, len(got), len(want))
 			}
 			aligned(t, r.db.Segments(), seg)
@@ -208,7 +208,7 @@ func TestFollowInLists(t *testing.T) {
 			r.run("lists")
 		}
 		want := g.reach(list, 2, 4, false, nil)
-		if got := follower(r.visits("lists"), list); !maps.Equal(got, want) || len(want) < 5 {
+		if got := unlistedVisits(r.visits("lists"), list); !maps.Equal(got, want) || len(want) < 5 {
 			t.Errorf("%d are visited besides, want %d", len(got), len(want))
 		}
 	})

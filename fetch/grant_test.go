@@ -61,7 +61,7 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 10*sec + 300*time.Millisecond, robots: c.robots}
-				r := newRig(t, s, urlSet(host, 13)...)
+				r := newRig(t, s, pageURLs(host, 13)...)
 				r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
 				r.o.SpareThreads = -1
 				rep := r.run(seg)
@@ -85,9 +85,9 @@ func TestSeveralThreadsOfAHost(t *testing.T) {
 func TestGrantsAreSharedBetweenRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10300 * time.Millisecond}
-		r := newRig(t, s, urlSet(host, 20)...)
-		r.list("s2", urlSet(host+"/b", 20)...)
-		r.list("s3", urlSet(host+"/c", 20)...)
+		r := newRig(t, s, pageURLs(host, 20)...)
+		r.list("s2", pageURLs(host+"/b", 20)...)
+		r.list("s3", pageURLs(host+"/c", 20)...)
 		r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay = 3, 500*time.Millisecond
 		var wg sync.WaitGroup
 		for _, name := range []string{seg, "s2", "s3"} {
@@ -106,7 +106,7 @@ func TestGrantsAreSharedBetweenRuns(t *testing.T) {
 func TestFailuresEndSeveralThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{}}
-		for i, u := range urlSet(host, 12) {
+		for i, u := range pageURLs(host, 12) {
 			s.slow[u] = time.Duration(1+i) * time.Second
 		}
 		s.answer = func(url string) protocol.Response {
@@ -115,7 +115,7 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 			}
 			return body("text/html", "x")
 		}
-		r := newRig(t, s, urlSet(host, 12)...)
+		r := newRig(t, s, pageURLs(host, 12)...)
 		r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay, r.o.Politeness.FailureDelay = 3, 100*time.Millisecond, 40*time.Second
 		r.run(seg)
 		asks := s.of(host + "/")[1:]
@@ -136,7 +136,7 @@ func TestFailuresEndSeveralThreads(t *testing.T) {
 func TestVisitThatNeverEndsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/0": 100 * time.Hour}}
-		r := newRig(t, s, urlSet(host, 2)...)
+		r := newRig(t, s, pageURLs(host, 2)...)
 		r.run(seg)
 		v := r.visits(seg)["http://"+host+"/0"]
 		if v.Outcome.Code != protocol.Failed || !strings.Contains(v.Outcome.Reason, "took longer than") {
@@ -150,8 +150,8 @@ func TestVisitThatNeverEndsIsCutOff(t *testing.T) {
 func TestRobotsTxtThatNeverEndsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/robots.txt": 100 * time.Hour}}
-		r := newRig(t, s, urlSet(host, 2)...)
-		r.list("s2", urlSet(host+"/b", 2)...)
+		r := newRig(t, s, pageURLs(host, 2)...)
+		r.list("s2", pageURLs(host+"/b", 2)...)
 		began := time.Now()
 		var wg sync.WaitGroup
 		for _, name := range []string{seg, "s2"} {
@@ -218,7 +218,7 @@ func TestGrantsAreReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, &site{latency: 7 * time.Millisecond}, urlSet(host, 60)...)
+				r := newRig(t, &site{latency: 7 * time.Millisecond}, pageURLs(host, 60)...)
 				r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.SpareThreads = 4, -1, -1
 				q.Store = r.o.Hosts
 				r.o.Hosts = q
@@ -254,7 +254,7 @@ func (f *failing) Update(ctx context.Context, name string, next func(*hostdb.Hos
 func TestAStoreThatFailsEndsTheVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{slow: map[string]time.Duration{"http://slow.test/": time.Minute}}
-		r := newRig(t, s, append(urlSet(host, 20), "http://slow.test/")...)
+		r := newRig(t, s, append(pageURLs(host, 20), "http://slow.test/")...)
 		f := &failing{Store: r.o.Hosts}
 		f.left.Store(14)
 		r.o.Hosts, r.o.Politeness.NoRobots = f, true
@@ -287,7 +287,7 @@ func (u unreadable) Append(ctx context.Context, name, part string, keep int) (se
 // leaves none of them open.
 func TestCancelledAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, &site{latency: time.Second}, urlSet(host, 20)...)
+		r := newRig(t, &site{latency: time.Second}, pageURLs(host, 20)...)
 		r.o.Following.MaxRedirects = 3 // so that what was visited is read again
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		_, err := fetch.Run(ctx, r.db.Segments(), seg, r.o)
@@ -316,7 +316,7 @@ func TestGrantReleasedAfterMidnight(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(24*time.Hour - c.began)
 				s := &site{latency: 2 * time.Second, answer: func(string) protocol.Response { return code(protocol.Refused) }}
-				r := newRig(t, s, urlSet(host, 1)...)
+				r := newRig(t, s, pageURLs(host, 1)...)
 				r.o.Politeness.NoRobots = true
 				go func() { // others, while the visit is under way
 					time.Sleep(1500 * time.Millisecond)
@@ -399,7 +399,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: time.Second}
-			r := newRig(t, s, urlSet(host, 5)...)
+			r := newRig(t, s, pageURLs(host, 5)...)
 			r.o.Protocol, r.o.Politeness.ThreadsPerHost = &jumping{site: s, r: r}, threads
 			r.renew()
 			if rep := r.run(seg); rep.Visits[protocol.Success] != 5 {
@@ -409,7 +409,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: time.Second}
-			r := newRig(t, s, urlSet(host, 5)...)
+			r := newRig(t, s, pageURLs(host, 5)...)
 			r.o.Politeness.ThreadsPerHost = threads
 			err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
 				return &hostdb.Host{Name: host, NextFetch: time.Now(), Grants: []time.Time{time.Now().Add(hostdb.MaxGrant)}}, nil
@@ -427,7 +427,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 func TestTwoRunsAreOnePoliteClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 700 * time.Millisecond}
-		r := newRig(t, s, urlSet(host, 6)...)
+		r := newRig(t, s, pageURLs(host, 6)...)
 		r.list("s2", "http://"+host+"/a", "http://"+host+"/b", "http://"+host+"/c")
 		r.o.Politeness.Delay = 2 * time.Second
 		var wg sync.WaitGroup
@@ -456,7 +456,7 @@ func TestTwoRunsAreOnePoliteClient(t *testing.T) {
 func TestByDomain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 300 * time.Millisecond}
-		urls := slices.Concat(urlSet("a.shop.com", 3), urlSet("b.shop.com", 3), urlSet("c.shop.co.uk", 3))
+		urls := slices.Concat(pageURLs("a.shop.com", 3), pageURLs("b.shop.com", 3), pageURLs("c.shop.co.uk", 3))
 		r := newRig(t, s, urls...)
 		r.o.Politeness.By = hostdb.ByDomain
 		r.run(seg)
@@ -477,7 +477,7 @@ func TestByDomain(t *testing.T) {
 func TestRefusedIsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return code(protocol.Refused) }}
-		r := newRig(t, s, urlSet(host, 50)...)
+		r := newRig(t, s, pageURLs(host, 50)...)
 		began := time.Now()
 		rep := r.run(seg)
 		if rep.Visits[protocol.Refused] != 50 || time.Since(began) > 10*time.Second {

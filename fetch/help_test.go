@@ -249,8 +249,8 @@ func check[T segment.Record](t *testing.T, s segment.Store, name string, visits 
 	}
 }
 
-// urlSet returns n URLs of a host.
-func urlSet(host string, n int) []string {
+// pageURLs returns n URLs of a host.
+func pageURLs(host string, n int) []string {
 	var urls []string
 	for i := range n {
 		urls = append(urls, fmt.Sprintf("http://%s/%d", host, i))

@@ -164,7 +164,7 @@ func TestRequestsADayOfAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // from 2000-01-01 00:00 UTC
 		s := &site{}
 		r := newRig(t, s)
-		urls := urlSet(host, 10)
+		urls := pageURLs(host, 10)
 		r.o.Politeness.HostRule = rules(t, host+" requests=4").Rule
 		asked := func() int { return len(s.of(host)) }
 		day := time.Now()
@@ -209,7 +209,7 @@ func TestRequestsADayOfAHost(t *testing.T) {
 func TestBytesADayOfAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", strings.Repeat("x", 1000)) }}
-		r := newRig(t, s, urlSet(host, 10)...)
+		r := newRig(t, s, pageURLs(host, 10)...)
 		r.o.Politeness.HostRule = rules(t, "* bytes=2500").Rule
 		rep := r.run(seg)
 		if rep.Visits[protocol.Success] != 3 || rep.Visits[protocol.Skipped] != 7 || hostOf(t, r, host).Spent.Bytes != 3000 {
@@ -223,7 +223,7 @@ func TestDailyLimitsBeginAnewAtMidnightUTC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24*time.Hour - 2*time.Minute)
 		s := &site{}
-		r := newRig(t, s, urlSet(host, 10)...)
+		r := newRig(t, s, pageURLs(host, 10)...)
 		r.o.Politeness.HostRule = rules(t, "* requests=6").Rule
 		midnight := time.Now().Add(2 * time.Minute)
 		rep := r.run(seg)
@@ -272,7 +272,7 @@ func TestSkippedPagesAreNotDueBeforeTheirHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{})
 		r.o.Politeness.HostRule = rules(t, "* window=22:00-23:00").Rule
-		r.lease("s2", time.Now(), urlSet(host, 50)...)
+		r.lease("s2", time.Now(), pageURLs(host, 50)...)
 		r.run("s2")
 		if _, err := update.Run(t.Context(), r.db.Crawl(), r.db.Segments(), "s2", update.Options{}); err != nil {
 			t.Fatal(err)

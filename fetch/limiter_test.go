@@ -66,7 +66,7 @@ func TestLimiterOfRequests(t *testing.T) {
 func TestLimiterCountsOnlyRequestsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nDisallow: /\n"}
-		r := newRig(t, s, urlSet(host, 500)...)
+		r := newRig(t, s, pageURLs(host, 500)...)
 		r.o.Politeness.Limiter = &fetch.Limiter{Requests: 1, Bytes: 1}
 		began := time.Now()
 		if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 500 || time.Since(began) > 10*time.Second {
@@ -102,7 +102,7 @@ func TestLimiterOfBytes(t *testing.T) {
 // A limit and a slow host at once: neither holds up the other for ever.
 func TestLimiterBesideASlowHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		urls := slices.Concat(urlSet(host, 5), hosts(20, ""))
+		urls := slices.Concat(pageURLs(host, 5), hosts(20, ""))
 		s := &site{slow: map[string]time.Duration{"http://" + host + "/2": 3 * time.Minute}}
 		r := newRig(t, s, urls...)
 		r.o.Politeness.Limiter = &fetch.Limiter{Requests: 2, Bytes: 1000}
@@ -116,7 +116,7 @@ func TestLimiterBesideASlowHost(t *testing.T) {
 func TestLimiterOfHostsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
-		r := newRig(t, s, urlSet(host, 3)...)
+		r := newRig(t, s, pageURLs(host, 3)...)
 		r.o.Politeness.Limiter, r.o.Politeness.NoRobots, r.o.Politeness.Delay = &fetch.Limiter{Requests: 0.25}, true, 5*time.Second
 		r.run(seg)
 		asks := s.of("")

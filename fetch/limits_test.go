@@ -30,7 +30,7 @@ func TestTimeLimit(t *testing.T) {
 		t.Run(c.limit.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
-				r := newRig(t, s, urlSet(host, 9)...)
+				r := newRig(t, s, pageURLs(host, 9)...)
 				r.o.Limits.TimeLimit = c.limit
 				began := time.Now()
 				rep := r.run(seg)
@@ -60,7 +60,7 @@ func TestTimeLimit(t *testing.T) {
 func TestTimeLimitLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &site{latency: time.Second})
-		urls := urlSet(host, 9)
+		urls := pageURLs(host, 9)
 		due := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
 		r.lease("s2", due, urls...)
 		r.o.Limits.TimeLimit = 20 * time.Second
@@ -91,7 +91,7 @@ func TestTimeLimitLosesNothing(t *testing.T) {
 func TestTimeLimitBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second}
-		r := newRig(t, s, urlSet(host, 9)...)
+		r := newRig(t, s, pageURLs(host, 9)...)
 		r.o.Limits.TimeLimit = 20 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
 		defer cancel()
@@ -111,7 +111,7 @@ func TestTimeLimitEmptiesAllQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for i := range 2000 {
-			urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", i), 3)...)
+			urls = append(urls, pageURLs(fmt.Sprintf("h%d.example.test", i), 3)...)
 		}
 		s := &site{latency: time.Second}
 		r := newRig(t, s, urls...)
@@ -124,7 +124,7 @@ func TestTimeLimitEmptiesAllQueues(t *testing.T) {
 }
 
 func TestMinRate(t *testing.T) {
-	urls := urlSet(host, 100)
+	urls := pageURLs(host, 100)
 	for i := range 40 {
 		urls = append(urls, fmt.Sprintf("http://h%d.example.test/", i))
 	}

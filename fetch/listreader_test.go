@@ -104,7 +104,7 @@ func benchLongList(b *testing.B, urls, hosts int) {
 // A list that is not mixed keeps no host waiting, however little of it is in
 // memory: what is passed over is read again.
 func TestQueueDepth(t *testing.T) {
-	urls := append(urlSet(host, 30), urlSet("b.example.test", 10)...)
+	urls := append(pageURLs(host, 30), pageURLs("b.example.test", 10)...)
 	for _, c := range []struct {
 		depth int
 		want  time.Duration // when the second host is asked first
@@ -131,10 +131,10 @@ func TestQueueDepth(t *testing.T) {
 // or visited twice.
 func TestUnmixedListDoesNotDelayOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		urls := urlSet("big.example.test", 3000)
+		urls := pageURLs("big.example.test", 3000)
 		const others = 150
 		for h := range others {
-			urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 30)...)
+			urls = append(urls, pageURLs(fmt.Sprintf("h%d.example.test", h), 30)...)
 		}
 		s := &site{}
 		r := newRig(t, s, urls...)
@@ -161,9 +161,9 @@ func TestUnmixedListDoesNotDelayOtherHosts(t *testing.T) {
 func TestRecordsPassedOverAreReadAgain(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			urls := urlSet("big.example.test", 3000)
+			urls := pageURLs("big.example.test", 3000)
 			for h := range 100 {
-				urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 3)...)
+				urls = append(urls, pageURLs(fmt.Sprintf("h%d.example.test", h), 3)...)
 			}
 			s := &site{answer: func(u string) protocol.Response {
 				if strings.Contains(u, "big") {

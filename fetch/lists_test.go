@@ -442,7 +442,7 @@ func TestDelayOfTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nCrawl-delay: 9\n"}
 		r := newRig(t, s)
-		r.turns(listed, func(string) segment.Placement { return segment.Placement{Delay: 2 * time.Second} }, urlSet("h0.example.test", 3)...)
+		r.turns(listed, func(string) segment.Placement { return segment.Placement{Delay: 2 * time.Second} }, pageURLs("h0.example.test", 3)...)
 		r.run(listed)
 		for _, gap := range gaps(t, s.of("h0.")) {
 			if gap < 9*time.Second {

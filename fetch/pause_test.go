@@ -66,7 +66,7 @@ func TestPauseOfAHostThatIsDown(t *testing.T) {
 				}
 				s := &site{answer: func(string) protocol.Response { return c.answer }}
 				name := "www.example.com"
-				r := newRig(t, s, urlSet(name, 3)...)
+				r := newRig(t, s, pageURLs(name, 3)...)
 				r.o.Politeness.NoRobots = true
 				if c.set != nil {
 					c.set(r)
@@ -133,7 +133,7 @@ func TestPagesOfAHostThatStaysDownAreGone(t *testing.T) {
 				if c.set != nil {
 					c.set(r)
 				}
-				now, urls := time.Now(), urlSet(name, 5)
+				now, urls := time.Now(), pageURLs(name, 5)
 				after := cmp.Or(max(r.o.Politeness.GoneAfter, 0), 90*day)
 				list := []crawldb.Datum{
 					{URL: urls[0]}, // is asked for
@@ -187,7 +187,7 @@ func TestDeadHostGetsFewRequests(t *testing.T) {
 		began, last := time.Now(), time.Now()
 		round := func(n int) (asked bool) {
 			before, name := len(s.of(host)), fmt.Sprint("round", n)
-			r.list(name, urlSet(host, 4)...)
+			r.list(name, pageURLs(host, 4)...)
 			r.run(name)
 			return len(s.of(host)) > before
 		}
@@ -209,7 +209,7 @@ func TestDeadHostGetsFewRequests(t *testing.T) {
 		}
 		time.Sleep(31 * 24 * time.Hour)
 		up = true
-		r.list("up", urlSet(host, 4)...)
+		r.list("up", pageURLs(host, 4)...)
 		if rep := r.run("up"); rep.Visits[protocol.Success] != 4 {
 			t.Errorf("up again: %v", rep.Visits)
 		}
@@ -224,14 +224,14 @@ func TestDeadHostGetsFewRequests(t *testing.T) {
 func TestSimultaneousFailuresCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second, answer: func(string) protocol.Response { return code(protocol.Failed) }}
-		r := newRig(t, s, urlSet(host, 60)...)
+		r := newRig(t, s, pageURLs(host, 60)...)
 		r.o.Politeness.NoRobots, r.o.Politeness.ThreadsPerHost, r.o.Politeness.MinDelay = true, 40, -1
 		r.run(seg)
 		if h := hostOf(t, r, host); h.Stats.Failed != 40 || h.Stats.Failures != 5 || h.NextFetch.Sub(h.LastFetch) > time.Hour {
 			t.Errorf("%+v", h)
 		}
 		time.Sleep(24 * time.Hour) // what makes requests one at a time is forgotten
-		r.list("later", urlSet(host, 60)...)
+		r.list("later", pageURLs(host, 60)...)
 		r.run("later")
 		if h := hostOf(t, r, host); h.Stats.Failed != 41 || h.Stats.Failures != 6 || h.NextFetch.Sub(h.LastFetch) != time.Hour {
 			t.Errorf("%+v", h)
@@ -243,7 +243,7 @@ func TestSimultaneousFailuresCountOnce(t *testing.T) {
 func TestClockAheadDoesNotProlongTheDownPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{answer: func(string) protocol.Response { return body("text/html", "x") }}
-		r := newRig(t, s, urlSet(host, 3)...)
+		r := newRig(t, s, pageURLs(host, 3)...)
 		r.o.Politeness.NoRobots = true
 		ahead := time.Now().Add(10 * 365 * 24 * time.Hour)
 		err := r.db.Hosts().Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
@@ -254,7 +254,7 @@ func TestClockAheadDoesNotProlongTheDownPause(t *testing.T) {
 		}
 		r.run(seg)
 		time.Sleep(24*time.Hour + time.Second)
-		r.list("later", urlSet(host, 3)...)
+		r.list("later", pageURLs(host, 3)...)
 		if rep := r.run("later"); rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%v, %+v", rep.Visits, hostOf(t, r, host))
 		}
@@ -285,7 +285,7 @@ func TestPauseCountsFromTheEndOfTheLastRequest(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: 1300 * time.Millisecond, robots: c.robots}
-				r := newRig(t, s, urlSet(host, 4)...)
+				r := newRig(t, s, pageURLs(host, 4)...)
 				r.o.Politeness.Delay, r.o.Politeness.MaxCrawlDelay = c.delay, c.maxDelay
 				began := time.Now()
 				rep := r.run(seg)
@@ -355,7 +355,7 @@ func TestRetryAfter(t *testing.T) {
 					}
 					return body("text/html", "x")
 				}
-				r := newRig(t, s, urlSet(host, 4)...)
+				r := newRig(t, s, pageURLs(host, 4)...)
 				began := time.Now()
 				rep := r.run(seg)
 				if rep.Visits[protocol.Skipped] != c.skipped || rep.Visits[protocol.Busy] != 1 {
@@ -388,7 +388,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 			}
 			return code(protocol.NotFound) // an answer, if not a nice one
 		}
-		r := newRig(t, s, urlSet(host, 7)...)
+		r := newRig(t, s, pageURLs(host, 7)...)
 		rep := r.run(seg)
 		if rep.Visits[protocol.Failed] != 4 || rep.Visits[protocol.NotFound] != 3 {
 			t.Errorf("%v", rep.Visits)
@@ -419,7 +419,7 @@ func TestPerDay(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{latency: c.took, robots: c.robots}
-			r := newRig(t, s, urlSet(host, 60)...)
+			r := newRig(t, s, pageURLs(host, 60)...)
 			r.o.Politeness.ThreadsPerHost, r.o.Politeness.Delay, r.o.Politeness.MinDelay = c.threads, c.delay, c.min
 			r.o.SpareThreads = -1
 			r.run(seg)
@@ -452,7 +452,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
-			r := newRig(t, s, urlSet(host, 4)...)
+			r := newRig(t, s, pageURLs(host, 4)...)
 			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait, r.o.Politeness.ForgetAfter, r.o.Politeness.NoRobots = -1, 3*time.Hour, c.forget, true
 			r.run(seg)
 			h := hostOf(t, r, host)
@@ -460,7 +460,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 				t.Fatalf("%+v", h)
 			}
 			time.Sleep(time.Until(h.NextFetch) + c.away)
-			r.list("s2", urlSet(host, 1)...)
+			r.list("s2", pageURLs(host, 1)...)
 			r.run("s2")
 			if h := hostOf(t, r, host); h.Backoff != c.want {
 				t.Errorf("forgotten after %v, away for %v: Backoff is %d, want %d", c.forget, c.away, h.Backoff, c.want)
@@ -473,7 +473,7 @@ func TestBackoffIsForgotten(t *testing.T) {
 func TestCrawlDelayOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{robots: "User-agent: *\nCrawl-delay: 100000", latency: time.Second}
-		r := newRig(t, s, urlSet(host, 3)...)
+		r := newRig(t, s, pageURLs(host, 3)...)
 		r.o.Politeness.MaxCrawlDelay, r.o.Limits.TimeLimit = -1, 10*24*time.Hour
 		if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 			t.Errorf("%+v", rep)

@@ -17,7 +17,7 @@ func TestReportCountsCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for _, h := range []string{"down", "waits", "slow", "fine", "odd"} {
-			urls = append(urls, urlSet(h+".example.test", 7)...)
+			urls = append(urls, pageURLs(h+".example.test", 7)...)
 		}
 		odd := 0
 		s := &site{latency: 200 * time.Millisecond}

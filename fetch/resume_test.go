@@ -234,7 +234,7 @@ func TestNoContent(t *testing.T) {
 			t.Errorf("%d contents", len(got))
 		}
 		// Without contents and unparsed there is nothing to parse.
-		r.list("s2", urlSet(host, 2)...)
+		r.list("s2", pageURLs(host, 2)...)
 		o := r.o
 		o.Parser = nil
 		if _, err := fetch.Run(t.Context(), r.db.Segments(), "s2", o); err != nil {
@@ -465,7 +465,7 @@ func TestALostPartIsNamed(t *testing.T) {
 func TestFirstVisitsAreWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 10 * time.Millisecond}
-		r := newRig(t, s, urlSet("h0.example.test", 600)...)
+		r := newRig(t, s, pageURLs("h0.example.test", 600)...)
 		r.o.Politeness.Delay, r.o.Threads = -1, 1
 		ended := make(chan error)
 		go func() {

@@ -77,17 +77,17 @@ func TestRobotsThatRedirectToEachOther(t *testing.T) {
 				// Rules for a page there can come only from a file that has moved.
 				"http://c.test/robots.txt": "http://d.test/robots.txt", "http://d.test/robots.txt": "http://c.test/robots.txt",
 			}}
-			r := m.rig(t, append(append(urlSet("a.test", 3), urlSet("b.test", 3)...), append(urlSet("c.test", 2), urlSet("d.test", 2)...)...)...)
+			r := m.rig(t, append(append(pageURLs("a.test", 3), pageURLs("b.test", 3)...), append(pageURLs("c.test", 2), pageURLs("d.test", 2)...)...)...)
 			r.o.Threads = threads
 			rep := r.run(seg)
 			polite(t, &m.site, hostdb.ByHost, five)
 			v := r.visits(seg)
-			for _, u := range append(urlSet("a.test", 3), urlSet("b.test", 3)...) {
+			for _, u := range append(pageURLs("a.test", 3), pageURLs("b.test", 3)...) {
 				if o := v[u].Outcome; o.Code != protocol.RobotsFailed || !strings.Contains(o.Reason, "own robots.txt is unavailable") {
 					t.Errorf("%d threads: %s: %v %s", threads, u, o.Code, o.Reason)
 				}
 			}
-			for _, u := range append(urlSet("c.test", 2), urlSet("d.test", 2)...) {
+			for _, u := range append(pageURLs("c.test", 2), pageURLs("d.test", 2)...) {
 				if v[u].Outcome.Code != protocol.Success { // a loop is as good as no file
 					t.Errorf("%d threads: %s: %v", threads, u, v[u].Outcome)
 				}
@@ -162,7 +162,7 @@ func TestCrawlDelayOfAFileFromAnotherHost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"},
 				text: map[string]string{"http://b.test/robots.txt": "User-agent: *\nCrawl-delay: 20"}}
-			r := m.rig(t, urlSet("a.test", 3)...)
+			r := m.rig(t, pageURLs("a.test", 3)...)
 			r.o.Politeness.By = by
 			r.run(seg)
 			if n := polite(t, &m.site, by, func(string) time.Duration { return 20 * time.Second }); n != 5 {
@@ -176,7 +176,7 @@ func TestCrawlDelayOfAFileFromAnotherHost(t *testing.T) {
 func TestRobotsAtASkippedHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moving{to: map[string]string{"http://a.test/robots.txt": "http://b.test/robots.txt"}}
-		r := m.rig(t, urlSet("a.test", 2)...)
+		r := m.rig(t, pageURLs("a.test", 2)...)
 		until := time.Now().Add(time.Hour)
 		if err := r.o.Hosts.Update(t.Context(), "b.test", func(*hostdb.Host) (*hostdb.Host, error) {
 			return &hostdb.Host{LastFetch: time.Now(), NextFetch: until}, nil
@@ -213,7 +213,7 @@ func TestRobotsRedirectsOfRandomWebs(t *testing.T) {
 			for i := range hosts {
 				for d := range 2 {
 					base := fmt.Sprintf("http://h%d.d%d.test", i, d)
-					urls = append(urls, urlSet(strings.TrimPrefix(base, "http://"), 3)...)
+					urls = append(urls, pageURLs(strings.TrimPrefix(base, "http://"), 3)...)
 					for _, p := range []string{"/robots.txt", "/x", "/y"} {
 						m.slow[base+p] = time.Duration(rnd.IntN(9000)) * time.Millisecond
 						switch rnd.IntN(4) {
@@ -261,7 +261,7 @@ func TestRetryAfterOfRobots(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{}
-			r := newRig(t, s, urlSet(host, 28)...)
+			r := newRig(t, s, pageURLs(host, 28)...)
 			busy := protocolFunc(func(ctx context.Context, req protocol.Request) (protocol.Response, error) {
 				resp, err := s.Fetch(ctx, req)
 				if strings.HasSuffix(req.URL, "/robots.txt") && len(s.of("/robots.txt")) == 2 {
@@ -325,7 +325,7 @@ func TestRobotsBeforePages(t *testing.T) {
 func TestUnavailableRobots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{}
-		r := newRig(t, s, urlSet(host, 30)...)
+		r := newRig(t, s, pageURLs(host, 30)...)
 		r.o.Protocol = protocolFunc(func(ctx context.Context, q protocol.Request) (protocol.Response, error) {
 			s.Fetch(ctx, q)
 			return code(protocol.Failed), nil
@@ -346,7 +346,7 @@ func TestWaitsForRobotsOfSeveralThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &site{}
-		r := newRig(t, s, urlSet(host, 6)...)
+		r := newRig(t, s, pageURLs(host, 6)...)
 		r.o.Protocol = robotsLater{s, began.Add(10 * time.Minute)}
 		r.renew()
 		if _, err := r.o.Robots.Fetch(t.Context(), "http://"+host); err != nil { // so that none of them asks
@@ -365,7 +365,7 @@ func TestDeniedPagesDoNotWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			s := &site{robots: robots}
-			r := newRig(t, s, urlSet(host, 6)...)
+			r := newRig(t, s, pageURLs(host, 6)...)
 			if rep := r.run(seg); rep.Visits[protocol.RobotsDenied] != 6 || time.Since(began) > 0 {
 				t.Errorf("%v after %v", rep.Visits, time.Since(began))
 			}
@@ -441,7 +441,7 @@ func TestRobotsRetries(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{}
-			urls := append(urlSet("ill.example.test", 3), urlSet(host, 5)...)
+			urls := append(pageURLs("ill.example.test", 3), pageURLs(host, 5)...)
 			r := newRig(t, s, urls...)
 			ill := &illRobots{site: s, began: time.Now(), heals: c.heals}
 			r.o.Protocol, r.o.Politeness.RobotsRetries, r.o.Politeness.RobotsWait = ill, c.retries, c.wait

@@ -403,7 +403,7 @@ func TestSitemapsOfRobotsSurviveKillOfFetchWithoutParser(t *testing.T) {
 	for n := 1; ; n++ {
 		finished := false
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, &site{robots: "Sitemap: /s.xml"}, append(urlSet("a.test", 1), urlSet("b.test", 30)...)...)
+			r := newRig(t, &site{robots: "Sitemap: /s.xml"}, append(pageURLs("a.test", 1), pageURLs("b.test", 30)...)...)
 			parser := r.o.Parser
 			r.o.Parser = nil
 			left := n

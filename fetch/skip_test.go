@@ -22,7 +22,7 @@ func TestFailuresCountAcrossRounds(t *testing.T) {
 		for _, known := range []bool{false, true} { // robots.txt
 			synctest.Test(t, func(t *testing.T) {
 				s := &site{latency: time.Second}
-				r := newRig(t, s, urlSet(host, 6)...)
+				r := newRig(t, s, pageURLs(host, 6)...)
 				r.o.Politeness.ThreadsPerHost, r.o.Politeness.NoRobots = threads, known
 				err := r.o.Hosts.Update(t.Context(), host, func(*hostdb.Host) (*hostdb.Host, error) {
 					h := hostdb.Host{Backoff: 5, LastFetch: time.Now().Add(-time.Hour), NextFetch: time.Now().Add(-time.Minute)}
@@ -45,7 +45,7 @@ func TestHostThatFails(t *testing.T) {
 	for _, c := range []struct{ max, requests int }{{0, 5}, {2, 2}, {-1, 8}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{answer: func(string) protocol.Response { return code(protocol.Failed) }}
-			r := newRig(t, s, urlSet(host, 8)...)
+			r := newRig(t, s, pageURLs(host, 8)...)
 			r.o.Politeness.MaxFailures, r.o.Politeness.MaxWait = c.max, 3*time.Hour
 			var told int
 			r.o.OnVisit = func(segment.Visit, fetch.Progress) { told++ }
@@ -71,13 +71,13 @@ func TestHostThatWasDownCostsOneRequest(t *testing.T) {
 			}
 			return body("text/html", "x")
 		}}
-		r := newRig(t, s, urlSet(host, 10)...)
+		r := newRig(t, s, pageURLs(host, 10)...)
 		r.run(seg)
 		for round := range 3 {
 			time.Sleep(12 * time.Hour) // robots.txt still holds, or no longer
 			before := len(s.of(host)) - len(s.of("robots.txt"))
 			name := fmt.Sprint("down", round)
-			r.list(name, urlSet(host, 10)...)
+			r.list(name, pageURLs(host, 10)...)
 			r.run(name)
 			if n := len(s.of(host)) - len(s.of("robots.txt")) - before; n != 1 {
 				t.Errorf("round %d: %d pages were asked for, want 1", round, n)
@@ -90,7 +90,7 @@ func TestHostThatWasDownCostsOneRequest(t *testing.T) {
 		// asked for first or not.
 		time.Sleep(25 * time.Hour)
 		down = false
-		r.list("up", urlSet(host, 10)...)
+		r.list("up", pageURLs(host, 10)...)
 		if rep := r.run("up"); rep.Visits[protocol.Success] != 10 || rep.Robots != 1 {
 			t.Errorf("up again: %+v", rep)
 		}
@@ -119,7 +119,7 @@ func TestMaxWait(t *testing.T) {
 				return r
 			}
 			var log bytes.Buffer
-			r := newRig(t, s, urlSet(host, 4)...)
+			r := newRig(t, s, pageURLs(host, 4)...)
 			r.o.Politeness.MaxWait, r.o.Logger = c.wait, slog.New(slog.NewTextHandler(&log, nil))
 			if rep := r.run(seg); rep.Visits[protocol.Skipped] != c.skipped {
 				t.Errorf("%v, %v: %v", c.wait, c.after, rep.Visits)

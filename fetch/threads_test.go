@@ -101,7 +101,7 @@ func TestGoroutinesAreThoseOfTheWorkers(t *testing.T) {
 func TestMaximumOfThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, n := range []int{math.MaxInt, math.MaxInt / 4} {
-			r := newRig(t, &site{latency: time.Second}, urlSet(host, 3)...)
+			r := newRig(t, &site{latency: time.Second}, pageURLs(host, 3)...)
 			r.o.Threads, r.o.SpareThreads = n, n
 			if rep := r.run(seg); rep.Visits[protocol.Success] != 3 {
 				t.Errorf("%d threads: %+v", n, rep)
@@ -115,10 +115,10 @@ func TestSlowHostDoesNotDelayOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var urls []string
 			for h := range 20 {
-				urls = append(urls, urlSet(fmt.Sprintf("h%d.example.test", h), 5)...)
+				urls = append(urls, pageURLs(fmt.Sprintf("h%d.example.test", h), 5)...)
 			}
 			s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
-			for _, u := range urlSet("slow.example.test", 5) {
+			for _, u := range pageURLs("slow.example.test", 5) {
 				urls = append(urls, u)
 				s.slow[u] = slow
 			}
@@ -142,7 +142,7 @@ func TestSlowHostDoesNotDelayOthers(t *testing.T) {
 func TestParserDoesNotHoldTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: time.Second}
-		r := newRig(t, s, urlSet(host, 4)...)
+		r := newRig(t, s, pageURLs(host, 4)...)
 		inner := r.o.Parser
 		r.o.Parser = slowParser(inner, 3*time.Second)
 		r.run(seg)
@@ -216,9 +216,9 @@ func TestManySlowHostsDoNotDelayOthers(t *testing.T) {
 func TestQuickHostsHaveWorkersOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 100 * time.Millisecond, slow: map[string]time.Duration{}}
-		urls := urlSet(host, 40)
+		urls := pageURLs(host, 40)
 		for h := range 300 {
-			for _, u := range urlSet(fmt.Sprintf("slow%d.example.test", h), 3) {
+			for _, u := range pageURLs(fmt.Sprintf("slow%d.example.test", h), 3) {
 				urls = append(urls, u)
 				s.slow[u] = 9 * time.Minute
 			}
@@ -237,13 +237,13 @@ func TestQuickHostsHaveWorkersOfTheirOwn(t *testing.T) {
 func TestSlowHostIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{latency: 20 * time.Second}
-		r := newRig(t, s, urlSet(host, 3)...)
+		r := newRig(t, s, pageURLs(host, 3)...)
 		r.run(seg)
 		if h := hostOf(t, r, host); h.Elapsed != 4*time.Second {
 			t.Errorf("%v", h.Elapsed)
 		}
 		s.latency = 0
-		r.list("s2", urlSet(host, 8)...)
+		r.list("s2", pageURLs(host, 8)...)
 		r.run("s2")
 		if h := hostOf(t, r, host); h.Elapsed > time.Second || h.Elapsed == 0 {
 			t.Errorf("%v", h.Elapsed)
