@@ -30,7 +30,7 @@ type Report struct {
 	// the rules keep out.
 	Links, LinksRejected int
 	// Redirects counts the outcomes of redirects: see
-	// fetch.Options.MaxRedirects.
+	// fetch.Following.MaxRedirects.
 	Redirects fetch.Redirects
 	// Overgrown counts pages that were linked to but not added, because their domains
 	// had as many as Options.Update.MaxGrowth allows.

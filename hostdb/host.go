@@ -108,7 +108,7 @@ type Stats struct {
 	Bytes int64
 	// Failures counts the failures since the last success. Beyond the number at which
 	// fetches give up a host, it only counts those that came after a pause, and few of
-	// those that were errors sent by the server: see fetch.Options.MaxPause.
+	// those that were errors sent by the server: see fetch.Politeness.MaxPause.
 	Failures int64
 }
 
