@@ -94,6 +94,7 @@ func atoi(t *testing.T, s string) int {
 }
 
 func TestDBTablesAreWrittenIntoAFile(t *testing.T) {
+	t.Parallel() // it waits for the engine more than it works
 	dir := t.TempDir()
 	file := filepath.Join(dir, "B.md")
 	if err := os.WriteFile(file, []byte("above\n"), 0o600); err != nil {
@@ -131,6 +132,7 @@ func TestDBTablesAreWrittenIntoAFile(t *testing.T) {
 }
 
 func TestAllTablesAreWrittenIntoAFile(t *testing.T) {
+	t.Parallel() // it waits for the engine more than it works
 	dir := t.TempDir()
 	file := filepath.Join(dir, "B.md")
 	args := []string{"all", "-kb", "2,3", "-hosts", "2", "-pages", "4", "-n", "1", "-urls", "1000", "-top", "100", "-links", "5", "-rounds", "1", "-dir", dir, "-write", file}

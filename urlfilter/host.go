@@ -76,3 +76,44 @@ func normalIPv6(host string) (string, error) {
 	}
 	return "[" + a.String() + "]", nil
 }
+
+// hostOf returns the host of a URL in normal form, without the port; empty if
+// it has none.
+func hostOf(url string) string {
+	_, _, host, _, _, _ := cutURL(url)
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// pathOf returns the path of a URL; false if it has no scheme.
+func pathOf(url string) (string, bool) {
+	start, end, ok := pathAt(url)
+	return url[start:end], ok
+}
+
+// pathAt returns where the path of a URL begins and ends; false if it has no scheme.
+func pathAt(url string) (start, end int, ok bool) {
+	for start < len(url) && url[start] != ':' {
+		if c := url[start]; c == '/' || c == '?' || c == '#' {
+			return 0, 0, false
+		}
+		start++
+	}
+	if start == 0 || start == len(url) {
+		return 0, 0, false
+	}
+	start++
+	if strings.HasPrefix(url[start:], "//") {
+		for start += 2; start < len(url) && url[start] != '/'; start++ {
+			if url[start] == '?' || url[start] == '#' {
+				return start, start, true
+			}
+		}
+	}
+	end = len(url)
+	for _, c := range [...]byte{'?', '#'} {
+		if i := strings.IndexByte(url[start:end], c); i >= 0 {
+			end = start + i
+		}
+	}
+	return start, end, true
+}

@@ -432,6 +432,12 @@ func TestFastFile(t *testing.T) {
 			t.Error(rule)
 		}
 	}
+	missing := filepath.Join(dir, "missing")
+	if _, err := OpenFilter(missing, func(r io.Reader, _ Options) (Filter, error) {
+		return ParseFast(r, FastOptions{NutchCompat: true})
+	}, Options{NutchCompat: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file, which has no empty form: %v", err)
+	}
 	write(t, gz, rules, time.Hour)
 	for _, path := range []string{gz, "file://elsewhere/x", "file:", "hdfs://x/y"} {
 		if _, err := openFast(path); err == nil {
