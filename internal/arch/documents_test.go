@@ -69,7 +69,7 @@ var (
 )
 
 // Links and paths in back quotes lead to files and directories that exist; identifiers in back
-// quotes, such as `fetch.Options.Delay`, and names of tests exist in the code.
+// quotes, such as `fetch.Options.Threads`, and names of tests exist in the code.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	repo := os.DirFS("../..")
 	top, err := fs.ReadDir(repo, ".")
