@@ -49,22 +49,22 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 	}
 	size := j.window()
 	return func(yield func(candidate, error) bool) {
-		var held urlSet     // an index may yield a record twice
-		var of []*hostState // the host of each URL in held
-		var tokens []string
+		held := map[string]struct{}{} // an index may yield a record twice
+		var urls, tokens []string
+		var of []*hostState // the host of each URL
 		flush := func() bool {
-			order, err := j.turnsOf(ctx, of, func(i int) string { return held.urls[i] })
+			order, err := j.turnsOf(ctx, of, func(i int) string { return urls[i] })
 			if err != nil {
 				yield(candidate{}, err)
 				return false
 			}
 			for _, i := range order {
-				if !yield(candidate{held.urls[i], tokens[i], of[i]}, nil) {
+				if !yield(candidate{urls[i], tokens[i], of[i]}, nil) {
 					return false
 				}
 			}
-			of, tokens = of[:0], tokens[:0]
-			held.clear()
+			urls, tokens, of = urls[:0], tokens[:0], of[:0]
+			clear(held)
 			j.leave()
 			return true
 		}
@@ -73,11 +73,12 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 				yield(candidate{}, err)
 				return
 			}
-			if !held.add(c.URL) {
+			if _, again := held[c.URL]; again {
 				continue
 			}
+			held[c.URL] = struct{}{}
 			host := j.hostOf(c.URL)
-			of, tokens = append(roomy(of), host), append(roomy(tokens), c.Token)
+			urls, tokens, of = append(urls, c.URL), append(tokens, c.Token), append(of, host)
 			if j.indexed {
 				if err := j.lookAt(ctx, c.URL, host); err != nil {
 					yield(candidate{}, err)

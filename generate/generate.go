@@ -233,7 +233,7 @@ type job struct {
 
 	makes   []*making
 	place   placer
-	placed  urlSet // URLs that have been placed
+	placed  map[string]bool // URLs that have been placed
 	known   map[string]hostInfo
 	parts   map[string]int // how many of each part were placed
 	hosts   map[string]*hostState
@@ -304,7 +304,7 @@ func newJob(crawl crawldb.Store, segments segment.Store, o Options) *job {
 	if o.Schedule == nil {
 		o.Schedule = &schedule.Default{}
 	}
-	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(),
+	j := &job{crawl: crawl, segments: segments, o: o, now: time.Now(), placed: map[string]bool{},
 		report: Report{Rejected: map[Reason]int{}},
 		known:  map[string]hostInfo{}, parts: map[string]int{},
 		hosts: map[string]*hostState{}, counts: map[string]*counted{}, domains: map[string]*domain{}}

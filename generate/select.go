@@ -207,7 +207,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 				return
 			}
 			if sure && c.Due && len(some) == 0 {
-				if !j.placed.has(c.URL) && !yield(c, nil) {
+				if !j.placed[c.URL] && !yield(c, nil) {
 					return
 				}
 				continue
@@ -271,7 +271,7 @@ func (j *job) records(ctx context.Context, some []crawldb.Candidate) (map[string
 	}})
 	byURL := make(map[string]*crawldb.Datum, len(urls))
 	for i, u := range urls {
-		if d := records[i]; d != nil && !j.placed.has(u) && !j.ours(d) {
+		if d := records[i]; d != nil && !j.placed[u] && !j.ours(d) {
 			byURL[u] = d
 		}
 	}
@@ -313,8 +313,8 @@ func (j *job) selectAll(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		batch = append(roomy(batch), p)
-		j.placed.put(c.url)
+		batch = append(batch, p)
+		j.placed[c.url] = true
 		if len(batch) < j.o.chunk && !j.place.full() {
 			continue
 		}
