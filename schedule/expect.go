@@ -19,13 +19,8 @@ func (r Rate) Fresh(after time.Duration) float64 {
 	return math.Exp(-r.expect(after))
 }
 
-// Freshness returns the expected share of the time for which a copy fetched every
-// interval is up to date: the mean of Fresh over the interval.
-func (r Rate) Freshness(interval time.Duration) float64 {
-	return r.freshness(days(interval))
-}
-
-// freshness is Freshness for an interval in days, which may be infinite.
+// freshness returns the expected share of the time for which a copy fetched every t days is up to
+// date: the mean of Fresh over the interval, which may be infinite.
 func (r Rate) freshness(t float64) float64 {
 	switch {
 	case !(t > 0):
@@ -49,12 +44,7 @@ func (r Rate) freshFor(t float64) float64 {
 	return r.Days * math.Expm1(x) / (1 - r.Shape)
 }
 
-// Stale returns for how long a copy of that age is expected to have been out of date,
-// counting zero while it is not.
-func (r Rate) Stale(after time.Duration) time.Duration {
-	return fromDays(r.staleFor(days(after)))
-}
-
+// staleFor returns for how many of its t days a copy is expected to have been out of date.
 func (r Rate) staleFor(t float64) float64 {
 	if !(t > 0) {
 		return 0

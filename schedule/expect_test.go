@@ -41,10 +41,10 @@ func TestExpectations(t *testing.T) {
 		for i := range n {
 			sum += r.Fresh(fromDays(at*(float64(i)+0.5)/n)) / n
 		}
-		if got := r.Freshness(after); math.Abs(got-sum) > 1e-4 {
+		if got := r.freshness(days(after)); math.Abs(got-sum) > 1e-4 {
 			t.Errorf("%v: freshness at %v %v, want %v", r, after, got, sum)
 		}
-		if got, want := days(r.Stale(after)), at*(1-sum); math.Abs(got-want) > 1e-3*at {
+		if got, want := r.staleFor(days(after)), at*(1-sum); math.Abs(got-want) > 1e-3*at {
 			t.Errorf("%v: stale after %v for %v days, want %v", r, after, got, want)
 		}
 	}
@@ -52,11 +52,11 @@ func TestExpectations(t *testing.T) {
 	sure := Rate{1e9, 3e9}
 	for _, after := range []time.Duration{time.Minute, time.Hour, day, 10 * day, 300 * day} {
 		changes := days(after) / 3
-		if got, want := sure.Freshness(after), -math.Expm1(-changes)/changes; math.Abs(got-want) > 1e-6 {
+		if got, want := sure.freshness(days(after)), -math.Expm1(-changes)/changes; math.Abs(got-want) > 1e-6 {
 			t.Errorf("freshness at %v: %v, want %v", after, got, want)
 		}
 	}
-	if r := (Rate{0.5, 15}); r.Fresh(-day) != 1 || r.Stale(0) != 0 || r.Freshness(0) != 1 || r.freshness(math.Inf(1)) != 0 {
+	if r := (Rate{0.5, 15}); r.Fresh(-day) != 1 || r.staleFor(0) != 0 || r.freshness(0) != 1 || r.freshness(math.Inf(1)) != 0 {
 		t.Error("ends of time")
 	}
 }
@@ -173,7 +173,7 @@ func TestCensusOfRecords(t *testing.T) {
 		}
 		w := max(float64(d.Score), 0.001)
 		fresh += r.Fresh(at)
-		age += days(r.Stale(at))
+		age += days(fromDays(r.staleFor(days(at))))
 		weight += w
 		weighted += w * r.Fresh(at)
 	}

@@ -211,7 +211,7 @@ func (p *Plan) setHomogeneity(old *Plan, kept []page) {
 		keep := math.Exp(-visits / (likenessVisits * known))
 		l.Some *= keep
 		l.All *= keep
-		l.Common = l.Common.Forget(keep)
+		l.Common = l.Common.forget(keep)
 	}
 	if !l.Common.Known() && p.Prior.Known() {
 		l.Common = Rate{1, 1 / p.Prior.PerDay()}

@@ -178,11 +178,11 @@ func (s Learned) fade(r, prior Rate) Rate {
 	if keep >= 1 {
 		return r
 	}
-	prior = prior.Forget(1 - keep)
+	prior = prior.forget(1 - keep)
 	// But it is never expected to change less often than it has shown: after few visits, a
 	// page that changes eight times a day would be expected to change only twice.
 	prior.Days = min(prior.Days, prior.Shape/r.PerDay())
-	r = r.Forget(keep)
+	r = r.forget(keep)
 	return Rate{r.Shape + prior.Shape, r.Days + prior.Days}
 }
 

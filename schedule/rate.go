@@ -74,7 +74,7 @@ func (r Rate) ChangedAgo(ago time.Duration) Rate {
 // Forget gives less weight to what is known, without changing the expected rate,
 // so that a rate that changes can be followed: at 0.98 a visit about the last
 // fifty count.
-func (r Rate) Forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }
+func (r Rate) forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }
 
 // rateKey is the Meta entry in which Learned keeps what it knows of a page: the two
 // numbers of a Rate as 32-bit floats, a byte with the kind of content, whether

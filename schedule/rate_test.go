@@ -101,7 +101,7 @@ func BenchmarkGainInverse(b *testing.B) {
 func BenchmarkRateChanged(b *testing.B) {
 	r := Rate{0.5, 15}
 	for b.Loop() {
-		r = r.Changed(7 * day).Forget(0.98)
+		r = r.Changed(7 * day).forget(0.98)
 	}
 }
 
