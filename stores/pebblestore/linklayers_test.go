@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -228,12 +229,12 @@ func TestReadersSeeAllLayers(t *testing.T) {
 		}
 		done <- err
 	}()
-	for n := range 150 {
+	for n := range testlevel.Pick(60, 150) {
 		if err := db.Links().Merge(t.Context(), someLinks(n, 1), 0); err != nil {
 			t.Fatal(err)
 		}
 		merged.Add(1)
-		if n%50 == 49 {
+		if n%20 == 19 {
 			if err := db.Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}

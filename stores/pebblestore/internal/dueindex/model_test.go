@@ -72,7 +72,7 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 func TestDueModel(t *testing.T) {
 	urls := dueModelURLs()
 	cut, whole := 0, 0
-	for seed := range uint64(testlevel.Pick(6, 200)) {
+	for seed := range uint64(testlevel.Pick(4, 200)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		s := newStore(t)
 		s.limits.LeastReady = 0
