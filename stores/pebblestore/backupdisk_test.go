@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 )
@@ -107,6 +108,7 @@ func there(disk *dirstoretest.Disk, name string) bool {
 // The power fails before each change that a backup makes: a backup with its name is complete,
 // and the store is unchanged, whatever is left beside it.
 func TestPowerLossInABackup(t *testing.T) {
+	t.Parallel()
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		disk, onOp, db, want := growingStore(t)
 		if err := db.Crawl().Sync(t.Context()); err != nil {
@@ -214,12 +216,13 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 // Each operation of a backup fails in turn, or its context ends there: the store continues,
 // unless its own log could not be synced, and nothing is left that looks like a backup.
 func TestEveryOperationOfABackupFails(t *testing.T) {
+	t.Parallel()
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, context.Canceled} {
 			failures := 0
 			disk, onOp, db, want := growingStore(t)
 			stride := 7
-			if *long {
+			if testlevel.Exhaustive {
 				stride = 1
 			}
 			for at := 1; ; at += stride {

@@ -135,6 +135,7 @@ func (w *onWrite) MaybeError(op errorfs.Op) error {
 // of unsynced data lost, and resumes from the mark: every batch is applied once, and an
 // UpdateAll that returned is kept.
 func TestBulkIsExactlyOnce(t *testing.T) {
+	t.Parallel()
 	const trials = 30
 	states, cut := map[int]bool{}, 0
 	for trial := range uint64(trials) {
@@ -214,6 +215,7 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 // TestEveryWriteOfBulkFails makes each write under an UpdateAll fail in turn: the error is
 // reported, nothing hangs, and what is left is exactly what the mark says.
 func TestEveryWriteOfBulkFails(t *testing.T) {
+	t.Parallel()
 	for i := range 2 * len(causes()) {
 		once, cause := i%2 == 0, causes()[i/2]
 		failed := 0

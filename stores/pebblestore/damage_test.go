@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 )
 
@@ -64,6 +65,7 @@ func fill(t *testing.T, db *DB) {
 // is what was written; the rest is an error that is ErrDamaged and names the
 // directory.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	db, err := Open(dir, small())
 	if err != nil {
@@ -91,7 +93,7 @@ func TestDamage(t *testing.T) {
 			continue // says nothing about the data
 		}
 		harmless, detected := 0, 0
-		step := max(len(text)/50, 1)
+		step := max(len(text)/testlevel.Pick(15, 50), 1)
 		for at := 0; at < len(text); at += step {
 			copied := filepath.Join(t.TempDir(), "copy")
 			if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -183,7 +185,7 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 // after returns what comes after an operation that was made to fail: the next one, or behind
 // the first so many not each, as appends to files are alike.
 func after(at, first int64) int64 {
-	if at++; at > first && !*long {
+	if at++; at > first && !testlevel.Exhaustive {
 		at += at / 12
 	}
 	return at
@@ -191,7 +193,7 @@ func after(at, first int64) int64 {
 
 // causes are reasons for a write to fail.
 func causes() []error {
-	if *long {
+	if testlevel.Exhaustive {
 		return []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS}
 	}
 	return []error{syscall.ENOSPC}
@@ -200,6 +202,7 @@ func causes() []error {
 // TestEveryWriteFails makes each write fail in turn, once or from then on. The process lives,
 // the error is reported, and nothing acknowledged is lost.
 func TestEveryWriteFails(t *testing.T) {
+	t.Parallel()
 	for i := range 2 * len(causes()) {
 		once, cause := i%2 == 0, causes()[i/2]
 		t.Run(fmt.Sprintf("once=%t, %v", once, cause), func(t *testing.T) {

@@ -11,23 +11,26 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// The long form flips every bit and cuts at every length; with a number, about that many
+// A billion flips every bit and cuts at every length; another number flips about that many
 // evenly spaced bits are flipped:
 //
 //	go test ./stores/pebblestore -run TestEveryBit -damage all -timeout 3h
-var damageForm = flag.String("damage", "short", "short, all for every bit of every file, or how `MANY` bits of a store")
+var damageBits = flag.Int("damage", testlevel.Pick(40, 6000), "about how many bits of a store TestEveryBit flips; a billion is every bit")
+
+// everyBit reports whether every damage of every file is to be tried, which takes hours.
+func everyBit() bool { return *damageBits >= 1e9 }
 
 // readAll reads all that a store holds, table by table; what cannot be read is an
 // error in its place.
@@ -305,12 +308,7 @@ func TestEveryBit(t *testing.T) {
 				}
 				total += int(info.Size())
 			}
-			stride, cuts := total*8/40, total/10
-			if n, err := strconv.Atoi(*damageForm); err == nil && n > 0 {
-				stride, cuts = max(total*8/n, 1), max(total*4/n, 1)
-			} else if *damageForm == "all" {
-				stride, cuts = 1, 1
-			}
+			stride, cuts := max(total*8 / *damageBits, 1), max(total*4 / *damageBits, 1)
 			var sum outcomes
 			for _, name := range files(t, dir) {
 				var o outcomes
@@ -319,7 +317,7 @@ func TestEveryBit(t *testing.T) {
 					t.Logf("%s: %v", name, &o)
 				}
 				sum.trials, sum.detected, sum.harmless, sum.cut = sum.trials+o.trials, sum.detected+o.detected, sum.harmless+o.harmless, sum.cut+o.cut
-				if t.Failed() && *damageForm != "all" {
+				if t.Failed() && !everyBit() {
 					break
 				}
 				runtime.GC()

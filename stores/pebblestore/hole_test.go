@@ -15,12 +15,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 // A table that has lost its end to a hole is read in time proportional to the file.
 func TestSalvageOfATableWithAHole(t *testing.T) {
-	const n, hole = 4000, 64 << 20
+	t.Parallel()
+	n, hole := 4000, testlevel.Pick[int64](8<<20, 64<<20)
 	dir := sound(t, n, false)
 	src := openSound(t, dir)
 	want := leaseless(t, src)

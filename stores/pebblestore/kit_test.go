@@ -149,6 +149,7 @@ func overEnds(t *testing.T, f func(*testing.T, *rig)) {
 }
 
 func TestCrawlKit(t *testing.T) {
+	t.Parallel()
 	overEnds(t, func(t *testing.T, r *rig) {
 		crawldbtest.Run(t, crawldbtest.Harness{
 			Sequences: *sequences,
@@ -161,6 +162,7 @@ func TestCrawlKit(t *testing.T) {
 }
 
 func TestHostKit(t *testing.T) {
+	t.Parallel()
 	overEnds(t, func(t *testing.T, r *rig) {
 		hostdbtest.Run(t, hostdbtest.Harness{
 			Open:   func() (hostdb.Store, error) { return asHosts(r.open()) },
@@ -173,6 +175,7 @@ func TestHostKit(t *testing.T) {
 // The engine of the segments runs its own kit with damage and torn files; here
 // is shown that the store in front of it changes nothing.
 func TestSegmentKit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	segmenttest.Run(t, segmenttest.Harness{
 		Open:   func() (segment.Store, error) { return asSegments(r.open()) },

@@ -107,6 +107,7 @@ func TestTablesCannotBeWritten(t *testing.T) {
 // TestEveryReadFails makes each read fail in turn, once or from then on. The error may be
 // reported or not, but nothing is lost and nothing is invented.
 func TestEveryReadFails(t *testing.T) {
+	t.Parallel()
 	for _, once := range []bool{true, false} {
 		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) { everyReadFails(t, once) })
 	}

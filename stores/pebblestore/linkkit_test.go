@@ -8,6 +8,7 @@ import (
 )
 
 func TestLinkKit(t *testing.T) {
+	t.Parallel()
 	overEnds(t, func(t *testing.T, r *rig) {
 		linkdbtest.Run(t, linkdbtest.Harness{
 			Open:   func() (linkdb.Store, error) { return asLinks(r.open()) },

@@ -189,6 +189,7 @@ func TestInversionMakesOneLayer(t *testing.T) {
 
 // Reads see all that was merged before, while layers are joined, deleted and begun.
 func TestReadersSeeAllLayers(t *testing.T) {
+	t.Parallel()
 	db := layerStore(t, t.TempDir(), small())
 	defer db.Close()
 	var merged atomic.Int64

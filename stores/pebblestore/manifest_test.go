@@ -116,6 +116,7 @@ func kill(t *testing.T, db *DB) []string {
 
 // No change of the manifest of a store that was killed can go, wherever it is cut off.
 func TestManifestEndIsMissed(t *testing.T) {
+	t.Parallel()
 	dir, manifest := killedWithTables(t)
 	text, err := os.ReadFile(manifest)
 	if err != nil {

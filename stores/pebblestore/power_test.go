@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,12 +22,11 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 )
-
-var long = flag.Bool("long", false, "let the power go before every operation, and every operation fail in every way")
 
 // told is what the store has acknowledged to a crawl as durable.
 type told struct {
@@ -339,8 +337,9 @@ func (c *crash) check(ctx context.Context, s site, want string) error {
 // acknowledged is there, and the crawl continues to the same result. Now and then the power
 // fails again meanwhile.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	runs, stride := 1, 37
-	if *long {
+	if testlevel.Exhaustive {
 		// How the background work falls between is another thing each time.
 		runs, stride = 8, 1
 	}
@@ -409,6 +408,8 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 // store makes, ten times, each time with another part of the unsynced data: nothing is missing
 // afterwards.
 func TestPowerLossWhileOpening(t *testing.T) {
+	t.Parallel()
+	crashes := testlevel.Pick(3, 10) // before each operation
 	ctx := t.Context()
 	disk := dirstoretest.NewDisk()
 	db, err := Open(memPath, onDisk(small(), disk))
@@ -436,8 +437,8 @@ func TestPowerLossWhileOpening(t *testing.T) {
 				return nil
 			}
 			n++
-			for i := range 10 {
-				left := disk.Crash([]float64{0, 0.5, 1}[min(i, 1)+i/9], rng)
+			for i := range crashes {
+				left := disk.Crash([]float64{0, 0.5, 1}[min(i, 1)+i/(crashes-1)], rng)
 				db, err := Open(memPath, onDisk(small(), left))
 				if err != nil {
 					t.Errorf("before %v: %v", op, err)

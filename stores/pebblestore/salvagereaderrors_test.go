@@ -46,6 +46,7 @@ func (f *sectorFile) ReadAt(b []byte, at int64) (int, error) {
 // A place that the disk does not give back costs what lies there, be it of records, of
 // a table's index or of a log.
 func TestSalvageAroundReadErrors(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		const n = 4000
 		dir := sound(t, n, killed)
@@ -105,6 +106,7 @@ func TestSalvageAroundReadErrors(t *testing.T) {
 // A file that can be opened and not read is a finding of Verify and a loss of Salvage,
 // and the end of neither: here a directory has its name.
 func TestAFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	dir := sound(t, 400, false)
 	for _, name := range files(t, dir) {
 		base := filepath.Base(name)

@@ -10,6 +10,7 @@ import (
 // TestSwaps puts each file of a store in the place of another, and exchanges the
 // two: a file that is whole in a place that is not its own is damage.
 func TestSwaps(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 90, killed)
 		base := trial{dir: dir}
@@ -28,7 +29,7 @@ func TestSwaps(t *testing.T) {
 			for j, b := range all {
 				// Of the short form are neighbours, and files of one kind.
 				near := j == (i+1)%len(all) || filepath.Base(a) == filepath.Base(b) && i < j || filepath.Ext(a) == filepath.Ext(b) && filepath.Ext(a) != "" && j == i+1
-				if i == j || *damageForm != "all" && !near {
+				if i == j || !everyBit() && !near {
 					continue
 				}
 				for _, both := range []bool{false, true} {

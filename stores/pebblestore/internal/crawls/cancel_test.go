@@ -14,11 +14,12 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/segment"
 )
 
-var cancels = flag.Int("cancels", 0, "at how many instants TestCancel ends a crawl; 0 is the short form")
+var cancels = flag.Int("cancels", 0, "at how many instants TestCancel ends a crawl; 0 is a few, and 300 with the build tag exhaustive")
 
 // TestCancel ends crawls at random instants, by their context or by closing the stores under
 // them, after some time or in the middle of a step of a store, in inject, generate, fetch,
@@ -29,7 +30,7 @@ var cancels = flag.Int("cancels", 0, "at how many instants TestCancel ends a cra
 func TestCancel(t *testing.T) {
 	want := *cancels
 	if want <= 0 {
-		want = 100
+		want = testlevel.Pick(40, 300)
 		if raceEnabled {
 			want = 25
 		}

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 var (
-	mixes    = flag.Int("mixes", 0, "how many webs and options TestDeterminism crawls; 0 is the short form")
+	mixes    = flag.Int("mixes", 0, "how many webs and options TestDeterminism crawls; 0 is a few, and 60 with the build tag exhaustive")
 	onlySeed = flag.Int64("seed", -1, "the only seed to run")
 )
 
@@ -38,7 +39,7 @@ func seedsOf(asked, short int) (seeds []uint64) {
 // times: with another number of workers, with answers and seeds in another order,
 // on another engine. All come to the same, byte for byte.
 func TestDeterminism(t *testing.T) {
-	for _, seed := range seedsOf(*mixes, 12) {
+	for _, seed := range seedsOf(*mixes, testlevel.Pick(6, 60)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			ways := []variant{
 				{threads: 8, procs: 2},
