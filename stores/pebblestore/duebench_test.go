@@ -27,7 +27,6 @@ var (
 	dueRounds = flag.Int("due.rounds", 3, "rounds before it measures again")
 	dueDir    = flag.String("due.dir", "", "where it keeps its store; empty is a temporary directory")
 	dueSmall  = flag.Bool("due.small", false, "pack with Small")
-	dueModels = flag.Int("due.models", 4, "random sequences of TestDueModel")
 	dueMost   = flag.Int("due.most", 100, "most URLs of a host in BenchmarkRounds")
 	dueCache  = flag.Int64("due.cache", 128<<20, "cache in bytes")
 	dueScan   = flag.Bool("due.scan", true, "scan in full, too, in BenchmarkGenerate")
