@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -390,13 +391,16 @@ func TestUpdatesPassDamagedBlocks(t *testing.T) {
 // the index anew, and of cuts: what the disk holds has an index that says what its records say.
 func TestIndexSurvivesPowerLoss(t *testing.T) {
 	trials := uint64(testlevel.Pick(60, 2000))
-	var left *vfs.MemFS
+	var left atomic.Pointer[vfs.MemFS]
 	for trial := range trials {
 		r := rand.New(rand.NewPCG(trial, 417))
 		mem := vfs.NewCrashableMem()
-		left = nil
+		left.Store(nil)
 		w := &onWrite{at: r.Int64N(150)}
-		w.do = func() { left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r}) }
+		crash := rand.New(rand.NewPCG(trial, 418)) // the engine crashes in a goroutine of its own
+		w.do = func() {
+			left.Store(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: crash.IntN(101), RNG: crash}))
+		}
 		db, err := Open(memPath, inMemory(small(), errorfs.Wrap(mem, w)))
 		if err != nil {
 			t.Fatal(err)
@@ -407,7 +411,7 @@ func TestIndexSurvivesPowerLoss(t *testing.T) {
 		urls := putPages(t, db, 300)
 		w.armed.Store(true)
 		clock := dueEpoch.Add(-time.Hour)
-		for left == nil {
+		for left.Load() == nil {
 			switch n := r.IntN(10); {
 			case n < 6:
 				b := crawldb.Batch{Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
@@ -439,7 +443,7 @@ func TestIndexSurvivesPowerLoss(t *testing.T) {
 		db.fs.Fail(errCrash) // it leaves no seal
 		db.Close()
 
-		if db, err = Open(memPath, inMemory(small(), left)); err != nil {
+		if db, err = Open(memPath, inMemory(small(), left.Load())); err != nil {
 			t.Fatalf("trial %d: %v", trial, err)
 		}
 		if err := db.CheckIndex(t.Context()); err != nil {

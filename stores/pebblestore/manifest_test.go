@@ -221,6 +221,16 @@ func TestManifestIsNamedWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := dirstoretest.NewDisk()
 		disk.Resize(1 << 30)
+		var armed, full atomic.Bool
+		disk.OnOp = func(op dirstoretest.Op) error {
+			// All that the compaction writes is there, and others take the rest.
+			if op.Kind == dirstoretest.Sync && strings.HasPrefix(path.Base(op.Name), logcheck.ManifestPrefix) && armed.CompareAndSwap(true, false) {
+				used, _ := disk.Usage()
+				disk.Resize(used)
+				full.Store(true)
+			}
+			return nil
+		}
 		o := onDisk(small(), disk)
 		o.manifest, o.MinFree = 0, 1
 		db, err := Open(memPath, o)
@@ -236,16 +246,6 @@ func TestManifestIsNamedWithoutWaiting(t *testing.T) {
 			if err := db.flush(); err != nil {
 				t.Fatal(err)
 			}
-		}
-		var armed, full atomic.Bool
-		disk.OnOp = func(op dirstoretest.Op) error {
-			// All that the compaction writes is there, and others take the rest.
-			if op.Kind == dirstoretest.Sync && strings.HasPrefix(path.Base(op.Name), logcheck.ManifestPrefix) && armed.CompareAndSwap(true, false) {
-				used, _ := disk.Usage()
-				disk.Resize(used)
-				full.Store(true)
-			}
-			return nil
 		}
 		armed.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
