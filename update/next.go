@@ -268,9 +268,11 @@ func properties(m *crawldb.Meta, said crawldb.Meta) {
 			}
 		}
 	}
+	var pairs []string
 	for name, value := range said.All() {
-		m.Set(pagePrefix+name, value)
+		pairs = append(pairs, pagePrefix+name, value)
 	}
+	m.SetAll(pairs...)
 }
 
 // fetched asks the schedule about a visit that brought content or news of it.

@@ -283,11 +283,8 @@ func latestLink(all []crawldb.Datum) (value string) {
 
 // fill adds the entries of more that m lacks.
 func fill(m *crawldb.Meta, more crawldb.Meta) {
-	for name, value := range more.All() {
-		if _, ok := m.Get(name); !ok {
-			m.Set(name, value)
-		}
-	}
+	more.Merge(*m)
+	*m = more
 }
 
 // first merges versions as Nutch does, in order of arrival.
