@@ -11,7 +11,7 @@ import (
 
 // Damaged returns an error for each segment that New or a round has found damaged. No
 // round takes up such a segment until the stores are opened by another New; it stays as
-// it is, and its pages are due again when their leases end. Options.Logger is told, too.
+// it is, and its pages are due again when their leases end. Options.Logger receives the error.
 func (c *Crawler) Damaged() []error {
 	c.damageMutex.Lock()
 	defer c.damageMutex.Unlock()
@@ -36,8 +36,8 @@ func (c *Crawler) isSetAside(name string) bool {
 	return c.setAsideNames[name]
 }
 
-// isDamageOf reports whether an error says that a segment is damaged. So do those of the
-// crawl db, of which the files have no names of segments.
+// isDamageOf reports whether an error is about damage of this segment. Damage of the crawl db
+// has the same type of error, and its files do not have the name of a segment in them.
 func isDamageOf(err error, name string) bool {
 	var damage *segment.CorruptError
 	return errors.As(err, &damage) && slices.Contains(strings.Split(filepath.ToSlash(damage.File), "/"), name)

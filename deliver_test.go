@@ -289,8 +289,8 @@ func TestRecordDeletedDuringItsRound(t *testing.T) {
 	})
 }
 
-// Each page is told of, wherever OnPage ends a round, and those of blocks that were
-// told of once.
+// OnPage is called for each page, wherever it ends a round, and once for the pages of a
+// block that it has completed.
 // An error of OnPage costs the same crawler nothing, and another one a block at most.
 func TestEventsOfManyBlocks(t *testing.T) {
 	t.Run("one crawler", func(t *testing.T) { eventsOfManyBlocks(t, false) })

@@ -137,7 +137,7 @@ type Options struct {
 	ReadOnly bool
 	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
 	Now func() time.Time
-	// Logger is told of anything unusual; nil means no logging.
+	// Logger receives anything unusual; nil means no logging.
 	Logger *slog.Logger
 }
 

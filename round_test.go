@@ -79,7 +79,7 @@ func (c *counted) Reload() (bool, error) {
 	return false, nil
 }
 
-// What OnRound is told adds up to the report of Run, a round that failed included.
+// The reports that OnRound receives add up to the report of Run, a failed round included.
 func TestOnRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 30, Calm: true})

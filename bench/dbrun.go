@@ -17,7 +17,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/heaproom"
 )
 
-// dbJob is what a child is told that measures the crawl db at one size.
+// dbJob is the task of a child process that measures the crawl db at one size.
 type dbJob struct {
 	Dir    string
 	URLs   int

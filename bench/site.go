@@ -51,7 +51,7 @@ func readSeeds(file string) (seeds, hosts []string, err error) {
 	return seeds, hosts, nil
 }
 
-// webSize is what the server child is told: how many hosts there are, and how many
+// webSize is the task of the server process: how many hosts there are, and how many
 // pages each has. KB is how long a page is; zero stands for the pages of webtest.
 type webSize struct{ Hosts, Pages, KB int }
 

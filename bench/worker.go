@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// job is what a worker is told.
+// job is the task of a worker process.
 type job struct {
 	site
 	Contender string

@@ -45,7 +45,7 @@ type host struct {
 	// delay is the pause that the fetch list requests; zero for that of the
 	// options, negative for none.
 	delay time.Duration
-	// running counts the visits under way, of which limit are allowed.
+	// running counts the visits under way; limit is how many are allowed.
 	running, limit int
 	pace           pace
 	// unread counts the URLs of the list that have to be read again, because

@@ -45,7 +45,7 @@ func marked(url string, s crawldb.Sitemap) crawldb.Datum {
 }
 
 // told returns what the links of a page say, in the order of the page.
-func told(p segment.Parse) (out []string) {
+func claimsOf(p segment.Parse) (out []string) {
 	for _, l := range p.Links {
 		s := strings.TrimPrefix(l.URL, home)
 		if l.Score != 0 {
@@ -91,7 +91,7 @@ func TestSitemapsOfRobots(t *testing.T) {
 		// The first visit has them, whatever its outcome, and no other.
 		var got []string
 		for _, p := range r.parses(seg) {
-			got = append(got, told(p)...)
+			got = append(got, claimsOf(p)...)
 		}
 		want(t, "links", got, lists...)
 		if rep.LinksRejected != 2 || rep.Visits[protocol.RobotsDenied] != 1 {
@@ -108,7 +108,7 @@ func TestSitemapsOfRobots(t *testing.T) {
 		}
 		got = nil
 		for _, p := range r.parses("later") {
-			got = append(got, told(p)...)
+			got = append(got, claimsOf(p)...)
 		}
 		want(t, "links of the parse stage", got, lists...)
 
@@ -122,7 +122,7 @@ func TestSitemapsOfRobots(t *testing.T) {
 			if _, err := fetch.Run(t.Context(), r.db.Segments(), name, o); err != nil {
 				t.Fatal(err)
 			}
-			want(t, name, told(r.parses(name)[home+"/yes"]))
+			want(t, name, claimsOf(r.parses(name)[home+"/yes"]))
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestReadSitemaps(t *testing.T) {
 				r.records("fetched", d)
 				rep := r.run("fetched")
 				p := r.parses("fetched")[d.URL]
-				want(t, "links", told(p), c.want...)
+				want(t, "links", claimsOf(p), c.want...)
 				if rep.Sitemaps != c.report {
 					t.Errorf("%+v\nwant %+v", rep.Sitemaps, c.report)
 				}
@@ -219,7 +219,7 @@ func TestReadSitemaps(t *testing.T) {
 					t.Fatal(err)
 				}
 				again := r.parses("parsed")[d.URL]
-				want(t, "links of the parse stage", told(again), c.want...)
+				want(t, "links of the parse stage", claimsOf(again), c.want...)
 				if string(again.Signature) != string(p.Signature) || again.Error != p.Error || again.Sitemap != p.Sitemap {
 					t.Errorf("%+v", again)
 				}
@@ -239,7 +239,7 @@ func TestSitemapMoves(t *testing.T) {
 		d := marked(home+"/old.xml", crawldb.Sitemap{Depth: 1, Budget: 5, Origins: []string{home}, Page: true})
 		r.records("s", d)
 		r.run("s")
-		want(t, "links", told(r.parses("s")[d.URL]), "/new.xml sitemap 1 5 "+home)
+		want(t, "links", claimsOf(r.parses("s")[d.URL]), "/new.xml sitemap 1 5 "+home)
 		m, _ := crawldb.SitemapOf(r.parses("s")[d.URL].Links[0].Meta)
 		if m.Hops != 1 || m.Page {
 			t.Errorf("%+v", m)
@@ -247,7 +247,7 @@ func TestSitemapMoves(t *testing.T) {
 		d = marked(home+"/old.xml", crawldb.Sitemap{Hops: 5})
 		r.records("t", d)
 		r.run("t")
-		want(t, "links after five", told(r.parses("t")[d.URL]))
+		want(t, "links after five", claimsOf(r.parses("t")[d.URL]))
 	})
 }
 
@@ -317,7 +317,7 @@ func TestFeedsAreRead(t *testing.T) {
 			r.records("s", d)
 			rep := r.run("s")
 			p := r.parses("s")[d.URL]
-			want(t, c.typ, told(p), c.want...)
+			want(t, c.typ, claimsOf(p), c.want...)
 			if p.Sitemap || p.Signature == nil || p.Gave > 2 || rep.Sitemaps.Feeds != min(len(c.want), 1) {
 				t.Errorf("%+v %+v", p, rep.Sitemaps)
 			}
@@ -424,7 +424,7 @@ func TestSitemapsOfRobotsSurviveKillOfFetchWithoutParser(t *testing.T) {
 			}
 			sitemaps := 0
 			for _, p := range r.parses(seg) {
-				sitemaps += len(told(p))
+				sitemaps += len(claimsOf(p))
 			}
 			if sitemaps != 2 {
 				t.Errorf("killed at step %d: %d sitemaps, want 2", n, sitemaps)

@@ -339,8 +339,8 @@ func (j *job) open(ctx context.Context, i int) error {
 	return nil
 }
 
-// begin begins a segment under a name that nobody else has, not even a generate that looks
-// for one at the same time.
+// begin begins a segment under a name that no other segment has, not even that of a generate
+// that runs at the same time.
 func (j *job) begin(ctx context.Context) (*making, error) {
 	last := ""
 	for {

@@ -14,8 +14,8 @@ const levelExtra = 1 << 16
 
 // ordered puts the candidates of an index, which may yield priorities within an
 // eighth of an octave in any order, into exact order. It holds those of one
-// such level; if a level has more than most, the best go, which is all that an
-// index promises, and nobody waits for millions of seeds of equal priority.
+// such level; if a level has more than most, the best of them are yielded
+// early, as an index promises no more, and millions of seeds of equal priority cause no wait.
 func ordered(hints iter.Seq2[crawldb.Candidate, error], most int) iter.Seq2[crawldb.Candidate, error] {
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var held bestFirst

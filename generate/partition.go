@@ -162,8 +162,8 @@ func addressHash(ctx context.Context, host string, lookup func(context.Context, 
 	return javaHash(slices.MinFunc(addrs, netip.Addr.Compare).String())
 }
 
-// asked calls the caller's function, and turns its panic into an error: nobody
-// else could recover it.
+// asked calls the caller's function, and turns its panic into an error: it runs
+// in a goroutine of this package, where the caller cannot recover it.
 func asked(ctx context.Context, host string, lookup func(context.Context, string) ([]netip.Addr, error)) (addrs []netip.Addr, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -35,15 +35,15 @@ const fullyHomogeneous = 1e6
 const (
 	someAlike = 4.
 	// leastGain is the gain from which one prediction counts as better than another, and
-	// leastGainOfPage the gain per page below which it is not worth telling pages apart.
+	// leastGainOfPage is the gain per page below which it is not worth telling pages apart.
 	leastGain       = 5.
 	leastGainOfPage = 0.1
-	// likenessPages is the share of pages with a copy of which two visits must have been
-	// compared: the first are pages that matter, which may be alike, and unlike the rest.
-	likenessPages = 0.5
-	// likenessVisits is the number of visits to each page after which what they say counts
+	// comparedPages is the share of the pages with a copy for which two visits must have
+	// been compared: the first visited are important pages, which may be alike and unlike the rest.
+	comparedPages = 0.5
+	// comparedVisits is the number of visits to each page after which what they say counts
 	// for a third.
-	likenessVisits = 20.
+	comparedVisits = 20.
 	// Less counts from leastLess on, if it is lessSigmas deviations from zero. What visits say of it
 	// is forgotten after lessVisits to each page, and begins with the information of a few.
 	leastLess, lessSigmas   = 0.1, 3.
@@ -58,8 +58,8 @@ func (l *Homogeneity) valid() bool {
 		(r == Rate{} || r.Shape > 1/most && r.Shape < most && r.Days > 1/most && r.Days < most)
 }
 
-// homogenized returns what is expected of a page of which something is known, given how
-// similar pages are.
+// homogenized returns the expected rate of a page with a known rate, given how similar
+// pages are.
 func (p *Plan) homogenized(url string, k kind, r Rate) Rate {
 	if p == nil {
 		return r
@@ -114,7 +114,7 @@ func (c *confirmed) apply(l *Homogeneity, keep float64) {
 	l.Less = max(0, min(l.Less+(c.score+c.shift*c.both/c.ofShift)/(l.Confirmed+lessAtFirst), 1))
 }
 
-// unseen returns what is expected of a page of which nothing is known.
+// unseen returns the expected rate of a page without a visit.
 func (p *Plan) unseen(url string, k kind) Rate { return p.homogenized(url, k, p.prior(url, k)) }
 
 // rateOf returns what was learned of a page, or what is expected of it if nothing was.
@@ -208,7 +208,7 @@ func (p *Plan) setHomogeneity(old *Plan, kept []page) {
 	}
 	if visits > 0 {
 		apart.apply(l, math.Exp(-visits/(lessVisits*known)))
-		keep := math.Exp(-visits / (likenessVisits * known))
+		keep := math.Exp(-visits / (comparedVisits * known))
 		l.Some *= keep
 		l.All *= keep
 		l.Common = l.Common.forget(keep)
@@ -223,7 +223,7 @@ func (p *Plan) setHomogeneity(old *Plan, kept []page) {
 	if l.Shape = 0; !l.valid() {
 		*l = Homogeneity{}
 	}
-	if best := max(l.Some, l.All); best >= least && twice >= likenessPages*copies {
+	if best := max(l.Some, l.All); best >= least && twice >= comparedPages*copies {
 		if l.Shape = someAlike; l.All >= max(least, best-max(leastGain, leastGainOfPage*known)) {
 			l.Shape = fullyHomogeneous
 		}

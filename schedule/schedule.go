@@ -106,7 +106,7 @@ func Selected(s FetchSchedule, d crawldb.Datum, now time.Time) crawldb.Datum {
 	return d
 }
 
-// Visit is what a schedule is told about a visit.
+// Visit describes a visit to a schedule.
 type Visit struct {
 	// Time is when the visit was made.
 	Time time.Time

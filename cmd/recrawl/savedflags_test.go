@@ -12,8 +12,8 @@ func TestSavedFlags(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "crawl")
 	const page = "https://example.com/"
-	// told runs a verb and returns what it says about the kept flags.
-	told := func(args ...string) string {
+	// savedFlagsLine runs a verb and returns the lines that it prints about saved flags.
+	savedFlagsLine := func(args ...string) string {
 		t.Helper()
 		r := recrawl(t, append(append(args[:1:1], "-d", dir), args[1:]...)...)
 		if r.code != 0 {
@@ -21,7 +21,7 @@ func TestSavedFlags(t *testing.T) {
 		}
 		return strings.TrimSuffix(strings.TrimPrefix(r.err, "recrawl: this crawl keeps "), "\n")
 	}
-	for _, step := range []struct{ args, told, schedule string }{
+	for _, step := range []struct{ args, output, schedule string }{
 		{"inject " + page, "", ""},
 		{"explain -schedule learned -budget 5/day " + page, "", ""},
 		{"inject -schedule learned -budget 700/week " + page, "-schedule learned -budget 700/week from now on", "learned"},
@@ -35,8 +35,8 @@ func TestSavedFlags(t *testing.T) {
 		{"inject -schedule conf " + page, "no flags from now on; it kept -schedule adaptive", ""},
 		{"inject -schedule default " + page, "-schedule default from now on", "default"},
 	} {
-		if got := told(strings.Fields(step.args)...); got != step.told {
-			t.Errorf("%s says %q, want %q", step.args, got, step.told)
+		if got := savedFlagsLine(strings.Fields(step.args)...); got != step.output {
+			t.Errorf("%s says %q, want %q", step.args, got, step.output)
 		}
 		want := step.schedule
 		if want == "" {
@@ -77,14 +77,14 @@ func TestChangedSignatureIsReported(t *testing.T) {
 		}
 		return r.err
 	}
-	if told := crawl() + crawl(); strings.Contains(told, "compared") {
-		t.Errorf("with the same: %s", told)
+	if savedFlagsLine := crawl() + crawl(); strings.Contains(savedFlagsLine, "compared") {
+		t.Errorf("with the same: %s", savedFlagsLine)
 	}
-	if told := crawl("-conf", conf); !strings.Contains(told, "pages are now compared by TextProfile") || !strings.Contains(told, "before by TextMD5") {
-		t.Errorf("with another: %s", told)
+	if savedFlagsLine := crawl("-conf", conf); !strings.Contains(savedFlagsLine, "pages are now compared by TextProfile") || !strings.Contains(savedFlagsLine, "before by TextMD5") {
+		t.Errorf("with another: %s", savedFlagsLine)
 	}
-	if told := crawl("-conf", conf); strings.Contains(told, "compared") {
-		t.Errorf("once more: %s", told)
+	if savedFlagsLine := crawl("-conf", conf); strings.Contains(savedFlagsLine, "compared") {
+		t.Errorf("once more: %s", savedFlagsLine)
 	}
 }
 
@@ -102,8 +102,8 @@ func TestScheduleChangeIsReported(t *testing.T) {
 	}
 	ok(t, "inject", "-d", dir, "-now", "2026-02-01T00:00:00Z", "https://example.com/")
 	for _, step := range []struct {
-		args string
-		told bool
+		args      string
+		announced bool
 	}{
 		{"-schedule adaptive", false}, // the first
 		{"-schedule learned", true},
@@ -112,8 +112,8 @@ func TestScheduleChangeIsReported(t *testing.T) {
 		{"-schedule conf", true},
 		{"", false},
 	} {
-		if told := crawl(strings.Fields(step.args)...); told != step.told {
-			t.Errorf("crawl %s: told is %v", step.args, told)
+		if announced := crawl(strings.Fields(step.args)...); announced != step.announced {
+			t.Errorf("crawl %s: the change of schedule is announced: %v", step.args, announced)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func run(ctx context.Context, out io.Writer) error {
 		// The stock normalizer handles any URL of the form scheme://host/path, but
 		// must be told which schemes to crawl.
 		Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{Schemes: []string{"wiki"}}}},
-		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, // nobody to be polite to
+		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, // no pause: these pages have no server
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
 			switch e.Kind {
 			case recrawl.PageMoved:

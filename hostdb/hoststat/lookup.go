@@ -184,8 +184,8 @@ func (c *checks) lookup(ctx context.Context, name string) (answer, error) {
 	return unanswered, nil
 }
 
-// ask calls Lookup, and turns its panic into an error: in our goroutine nobody
-// else could recover it.
+// ask calls Lookup, and turns its panic into an error: it runs in a goroutine of
+// this package, where the caller cannot recover it.
 func (c *checks) ask(ctx context.Context, host string) (addrs []netip.Addr, err error) {
 	defer func() {
 		if p := recover(); p != nil {

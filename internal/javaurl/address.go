@@ -3,8 +3,8 @@ package javaurl
 import "strings"
 
 // isIPv6Literal implements the check of sun.net.util.IPAddressUtil for the inside
-// of the brackets: eight groups of up to four digits, or fewer around one "::",
-// of which the last two may be an IPv4 address; then anything after a "%" that
+// of the brackets: eight groups of up to four digits, or fewer around one "::";
+// the last two groups may be an IPv4 address; then anything after a "%" that
 // is neither the first nor the last character.
 func isIPv6Literal(s string) bool {
 	if i := strings.IndexByte(s, '%'); i >= 0 {

@@ -252,9 +252,9 @@ func (d *DB) Compact(ctx context.Context) error {
 	defer d.leave()
 	// The work is done on other goroutines, and after a failure it does not end: the engine
 	// does first what the shape of its levels asks for, and that again until it succeeds.
-	told, ignore := d.trouble.listen()
+	failures, ignore := d.trouble.listen()
 	defer ignore()
-	ctx, stop := d.whileOpen(ctx, &v, told)
+	ctx, stop := d.whileOpen(ctx, &v, failures)
 	defer stop()
 	d.pacer.hurry()
 	joined := d.links.joinAll(ctx)
@@ -268,15 +268,15 @@ func (d *DB) Compact(ctx context.Context) error {
 	return d.outcome("compact", err)
 }
 
-// whileOpen returns a context that ends, too, when the store fails or is to be closed, or told
-// tells of a failure.
-func (d *DB) whileOpen(ctx context.Context, v *view, told <-chan error) (context.Context, func()) {
+// whileOpen returns a context that also ends when the store fails, when it is to be closed, or
+// with an error that comes from failures.
+func (d *DB) whileOpen(ctx context.Context, v *view, failures <-chan error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	done := make(chan struct{})
 	watch.Go(func() {
 		select {
-		case err := <-told:
+		case err := <-failures:
 			cancel(err)
 		case <-d.fs.Down():
 			cancel(d.failed())
@@ -313,9 +313,9 @@ func (d *DB) close() error {
 func (d *DB) release() error {
 	var errs []error
 	if d.db != nil {
-		told := d.fs.Failure() != nil
+		failedBefore := d.fs.Failure() != nil
 		var err error
-		if !told && d.dirty.Load() {
+		if !failedBefore && d.dirty.Load() {
 			err = d.flush()
 		}
 		d.fs.Release()
@@ -325,7 +325,7 @@ func (d *DB) release() error {
 			err = logcheck.Seal(d.dir, d.under, d.path)
 		}
 		switch failed := d.fs.Failure() != nil; {
-		case told: // what a failed engine says about closing helps nobody
+		case failedBefore: // errors of closing a failed engine say nothing new
 		case failed:
 			errs = append(errs, d.failed())
 		case err != nil:

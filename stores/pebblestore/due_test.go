@@ -351,8 +351,8 @@ func TestSelectionsPassDamagedBlocks(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("%s: %d of %d candidates", name, len(got), len(want))
 		}
-		told := 0
-		if err := db.crawl.checkDue(t.Context(), func(error) { told++ }); told == 0 && err == nil {
+		reported := 0
+		if err := db.crawl.checkDue(t.Context(), func(error) { reported++ }); reported == 0 && err == nil {
 			t.Errorf("%s: the check finds nothing", name)
 		}
 	}

@@ -38,7 +38,7 @@ type breaker struct {
 func (b *breaker) String() string { return "breaker" }
 
 func (b *breaker) MaybeError(op errorfs.Op) error {
-	if !b.picks(op) || failfs.IsFull(b.cause) && strings.HasPrefix(path.Base(op.Path), logcheck.SyncedPrefix) { // of that nobody is told
+	if !b.picks(op) || failfs.IsFull(b.cause) && strings.HasPrefix(path.Base(op.Path), logcheck.SyncedPrefix) { // no caller sees this error
 		return nil
 	}
 	if n := b.n.Add(1) - 1; n < b.at || b.once && n > b.at {
@@ -237,7 +237,7 @@ func TestEveryWriteFails(t *testing.T) {
 					return
 				}
 				if err == nil {
-					t.Errorf("write %d failed and nobody was told", at)
+					t.Errorf("write %d failed without an error", at)
 				} else if !errors.Is(err, cause) {
 					t.Errorf("write %d: %v", at, err)
 				}

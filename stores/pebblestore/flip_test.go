@@ -178,7 +178,7 @@ func (tr trial) run(t *testing.T, o *outcomes) {
 	case err != nil && r.Findings == 0 && verr == nil:
 		t.Errorf("%s: verify found nothing, and reading did: %v", tr.what, err)
 	case tr.bit && err != nil && isTable(tr.file) && !tr.places(err):
-		t.Errorf("%s: who reads is not told the place: %v", tr.what, err)
+		t.Errorf("%s: the error of a read does not name the place: %v", tr.what, err)
 	case (err != nil || r.Findings > 0 || verr != nil) && !placed && !tr.hasNoPlaces():
 		t.Errorf("%s: the place is not named: %v; %v; found %q", tr.what, err, verr, found)
 	case err != nil || r.Findings > 0 || verr != nil:

@@ -28,8 +28,8 @@ func killedTwin(t *testing.T, dir string) string {
 	return twin
 }
 
-// told checks that a store is not opened, and that Verify names a file of it, and nothing else.
-func told(t *testing.T, dir, file string) {
+// checkDamage checks that a store is not opened, and that Verify names a file of it, and nothing else.
+func checkDamage(t *testing.T, dir, file string) {
 	t.Helper()
 	if all := findings(t, dir); len(all) != 1 || all[0].File != file || all[0].Harmless {
 		t.Errorf("verify finds %v; wrong is %s", all, file)
@@ -91,12 +91,12 @@ func TestLogOfAnotherStore(t *testing.T) {
 	if added == "" {
 		t.Fatal("the twin has no log of its own")
 	}
-	told(t, dir, added)
+	checkDamage(t, dir, added)
 	lostLog(t, dir, added, want)
 }
 
 // Without its log a store that was killed lacks what it has acknowledged, and that is not
-// taken for what was never written. Of one that was closed it is told once, too.
+// taken for what was never written. Damage of a store that was closed is reported once.
 func TestLogIsMissing(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 100, killed)
@@ -109,7 +109,7 @@ func TestLogIsMissing(t *testing.T) {
 		if err := os.Remove(last); err != nil {
 			t.Fatal(err)
 		}
-		told(t, dir, last)
+		checkDamage(t, dir, last)
 		lostLog(t, dir, last, nil)
 	}
 }

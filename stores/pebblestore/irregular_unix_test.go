@@ -51,15 +51,15 @@ func TestIrregularFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				r, err := pebblestore.Verify(t.Context(), copied, verify.Options{Now: soundTime})
-				told := err != nil || r.Findings > 0 || !slices.Contains(names, name)
-				if replaced := strings.Contains(name, "MANIFEST") && r.Findings == 0; !told && !unread(name) && !replaced {
+				reported := err != nil || r.Findings > 0 || !slices.Contains(names, name)
+				if replaced := strings.Contains(name, "MANIFEST") && r.Findings == 0; !reported && !unread(name) && !replaced {
 					t.Errorf("verify: %+v, %v", r, err)
 				}
 				db, err := pebblestore.Open(copied, pebblestore.Options{})
 				if err == nil {
 					err = db.Close()
 				}
-				if told && err == nil {
+				if reported && err == nil {
 					t.Error("the store was opened")
 				}
 				if _, err := pebblestore.Salvage(t.Context(), copied, filepath.Join(t.TempDir(), "new"), pebblestore.SalvageOptions{}); err != nil {

@@ -49,7 +49,7 @@ func TestVerifyKeepsTheLock(t *testing.T) {
 	}
 }
 
-// Who wants to change a store that others are reading is told so. The number in the lock is
+// An opening for changes fails with this reason while other processes read the store. The number in the lock is
 // that of an earlier owner then, and says nothing.
 func TestReadersKeepWritersOut(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")

@@ -30,7 +30,7 @@ func TestLostPart(t *testing.T) {
 					t.Fatal(err)
 				}
 				// Of what is not complete, what is written last may not have been begun.
-				told := name == soundDone || part != segment.FetchPart && part != segment.ParsePart
+				reported := name == soundDone || part != segment.FetchPart && part != segment.ParsePart
 				var found []string
 				_, err := pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime, Found: func(f verify.Finding) {
 					if !f.Harmless && f.Segment == name && f.Part == part {
@@ -40,7 +40,7 @@ func TestLostPart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if told && (len(found) != 1 || !strings.Contains(found[0], "it is missing")) || !told && len(found) > 0 {
+				if reported && (len(found) != 1 || !strings.Contains(found[0], "it is missing")) || !reported && len(found) > 0 {
 					t.Errorf("verify tells %q", found)
 				}
 				db, losses, _ := salvaged(t, dir)
@@ -48,7 +48,7 @@ func TestLostPart(t *testing.T) {
 				for _, l := range losses {
 					lost = lost || l.Segment == name && (l.Part == part || part == segment.FetchPart && l.Part == "")
 				}
-				if lost != told {
+				if lost != reported {
 					t.Errorf("salvage tells %v", losses)
 				}
 				if part == segment.FetchPart {

@@ -28,8 +28,8 @@ import (
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 )
 
-// told is what the store has acknowledged to a crawl as durable.
-type told struct {
+// durableMarks is what the store has acknowledged to a crawl as durable.
+type durableMarks struct {
 	mu     sync.Mutex
 	marks  map[string][]string // all cursors of a job, in order
 	done   map[string]int      // how many of these, by the last Update that returned
@@ -37,20 +37,20 @@ type told struct {
 	parts  map[[2]string]bool  // committed
 }
 
-func newTold() *told {
-	return &told{marks: map[string][]string{}, done: map[string]int{}, synced: map[string]int{}, parts: map[[2]string]bool{}}
+func newDurableMarks() *durableMarks {
+	return &durableMarks{marks: map[string][]string{}, done: map[string]int{}, synced: map[string]int{}, parts: map[[2]string]bool{}}
 }
 
-func (k *told) clone() *told {
+func (k *durableMarks) clone() *durableMarks {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return &told{marks: maps.Clone(k.marks), done: maps.Clone(k.done), synced: maps.Clone(k.synced), parts: maps.Clone(k.parts)}
+	return &durableMarks{marks: maps.Clone(k.marks), done: maps.Clone(k.done), synced: maps.Clone(k.synced), parts: maps.Clone(k.parts)}
 }
 
 // tellingCrawl and tellingSegments note what the stores say.
 type tellingCrawl struct {
 	crawldb.DueStore
-	told *told
+	told *durableMarks
 }
 
 func (s tellingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
@@ -97,7 +97,7 @@ func (s tellingCrawl) Sync(ctx context.Context) error {
 
 type tellingSegments struct {
 	segment.Store
-	told *told
+	told *durableMarks
 }
 
 func (s tellingSegments) Append(ctx context.Context, seg, part string, keep int) (segment.BlockWriter, error) {
@@ -121,7 +121,7 @@ func (s tellingSegments) Remove(ctx context.Context, seg string) error {
 
 type tellingWriter struct {
 	segment.BlockWriter
-	told *told
+	told *durableMarks
 	at   [2]string
 }
 
@@ -147,7 +147,7 @@ func newSite(topN int) site {
 	return site{w, time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC), topN}
 }
 
-func (s site) crawl(ctx context.Context, db *DB, k *told) (err error) {
+func (s site) crawl(ctx context.Context, db *DB, k *durableMarks) (err error) {
 	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
 	if k != nil {
 		stores.Crawl, stores.Segments = tellingCrawl{db.Crawl().(crawldb.DueStore), k}, tellingSegments{db.Segments(), k}
@@ -226,7 +226,7 @@ func (s site) undisturbed(t *testing.T) string {
 
 // check opens the store that is left on a disk, compares it with what was acknowledged, and
 // crawls on to the end.
-func (k *told) check(ctx context.Context, s site, d *dirstoretest.Disk, want string) (err error) {
+func (k *durableMarks) check(ctx context.Context, s site, d *dirstoretest.Disk, want string) (err error) {
 	db, err := Open(memPath, onDisk(small(), d))
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (k *told) check(ctx context.Context, s site, d *dirstoretest.Disk, want str
 	return err
 }
 
-func (k *told) kept(ctx context.Context, db *DB) error {
+func (k *durableMarks) kept(ctx context.Context, db *DB) error {
 	if err := db.CheckIndex(ctx); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func difference(got, want string) string {
 type crash struct {
 	what  string
 	disk  *dirstoretest.Disk
-	told  *told
+	told  *durableMarks
 	again uint64 // if not zero, the power goes once more
 }
 
@@ -304,7 +304,7 @@ func (c *crash) check(ctx context.Context, s site, want string) error {
 	rng, mu := rand.New(rand.NewPCG(c.again, 1)), sync.Mutex{}
 	at := rng.IntN(300)
 	var second *dirstoretest.Disk
-	var before *told
+	var before *durableMarks
 	k := c.told.clone()
 	k.done = maps.Clone(k.synced) // the rest may be lost, and done again or not
 	c.disk.OnOp = func(op dirstoretest.Op) error {
@@ -365,7 +365,7 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 		})
 	}
 	rng, mu, n, manifests := rand.New(rand.NewPCG(7, uint64(run))), sync.Mutex{}, 0, map[string]bool{}
-	disk, k := dirstoretest.NewDisk(), newTold()
+	disk, k := dirstoretest.NewDisk(), newDurableMarks()
 	disk.OnOp = func(op dirstoretest.Op) error {
 		if !op.Kind.Changes() || path.Base(op.Name) == lockName {
 			return nil

@@ -376,16 +376,16 @@ func TestTwoSalvagesToOnePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "new")
-	told := 0
+	reported := 0
 	_, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{Lost: func(pebblestore.Loss) {
-		told++
+		reported++
 		_, err := pebblestore.Salvage(t.Context(), dir, to, pebblestore.SalvageOptions{})
 		if err == nil || !strings.Contains(err.Error(), to+".salvage") || errors.Is(err, pebblestore.ErrLocked) {
 			t.Errorf("the second: %v", err)
 		}
 	}})
-	if err != nil || told == 0 {
-		t.Fatalf("the first: %v, %d losses", err, told)
+	if err != nil || reported == 0 {
+		t.Fatalf("the first: %v, %d losses", err, reported)
 	}
 	sameAs(t, to, nil)
 	if left, err := filepath.Glob(to + ".*"); err != nil || len(left) > 0 {

@@ -160,7 +160,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 				}
 				disk.OnOp = nil
 				disk.Resize(0)
-				if err := newTold().check(t.Context(), s, disk, want); err != nil {
+				if err := newDurableMarks().check(t.Context(), s, disk, want); err != nil {
 					t.Errorf("at %d with %d free: %v", at, left, err)
 				}
 			})

@@ -56,9 +56,9 @@ func (d *DB) tidy(ctx context.Context, v *view) {
 	}
 	d.ingests.Go(func() {
 		defer d.tidying.Unlock()
-		told, ignore := d.trouble.listen()
+		failures, ignore := d.trouble.listen()
 		defer ignore()
-		ctx, stop := d.whileOpen(context.WithoutCancel(ctx), v, told)
+		ctx, stop := d.whileOpen(context.WithoutCancel(ctx), v, failures)
 		defer stop()
 		// All at once, so that the engine has no time to take up others: it does one
 		// after the other, as the pacer allows.

@@ -30,7 +30,7 @@ func (t *trouble) tell(err error) {
 	for c := range t.listeners {
 		select {
 		case c <- err:
-		default: // it has been told of another
+		default: // it has another failure already
 		}
 	}
 }

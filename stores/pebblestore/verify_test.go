@@ -155,7 +155,7 @@ func (r rows) entry(url string) string {
 	return ""
 }
 
-// Rows that were written into the database by others are told, each with its name.
+// Verify reports rows that another program has written into the database, each with its name.
 func TestVerifyOfRows(t *testing.T) {
 	const page = "http://h00.example/"
 	for name, tt := range map[string]struct {

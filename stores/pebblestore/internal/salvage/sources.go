@@ -41,7 +41,7 @@ type source struct {
 	// they have their own.
 	seq uint64
 
-	told map[int64]bool // blocks whose loss was reported
+	reported map[int64]bool // blocks whose loss was reported
 
 	// The current run.
 	next int // block
@@ -60,7 +60,7 @@ func (in *sources) close() {
 func (in *sources) beside() *sources {
 	b := &sources{s: in.s, logged: in.logged}
 	for _, src := range in.tables {
-		b.tables = append(b.tables, &source{t: src.t, number: src.number, seq: src.seq, told: src.told})
+		b.tables = append(b.tables, &source{t: src.t, number: src.number, seq: src.seq, reported: src.reported})
 	}
 	return b
 }
@@ -136,7 +136,7 @@ func (s *Salvage) openSources(ctx context.Context, under vfs.FS, path string) (i
 				continue // it was replaced
 			}
 			delete(missing, number)
-			src := &source{number: number, told: map[int64]bool{}}
+			src := &source{number: number, reported: map[int64]bool{}}
 			if l.Smallest == l.Largest {
 				src.seq = l.Largest
 			}
@@ -276,10 +276,10 @@ func (src *source) fetch(in *sources, lower []byte) (ok bool) {
 
 // lostBlock reports once that a block is lost.
 func (in *sources) lostBlock(src *source, b sstables.Block, err error) {
-	if src.told[b.At] {
+	if src.reported[b.At] {
 		return
 	}
-	src.told[b.At] = true
+	src.reported[b.At] = true
 	for _, t := range [...]codec.Table{codec.CrawlTable, codec.LeaseTable, codec.HostTable, codec.LayerTable, codec.LinkTable, codec.MarkTable, codec.HostDetailTable} {
 		lower, upper := []byte{byte(t)}, []byte{byte(t) + 1}
 		if bytes.Compare(b.Last, lower) < 0 || bytes.Compare(b.After, upper) >= 0 {
