@@ -53,10 +53,15 @@ func (s *Store) whole(ctx context.Context, seg, part string, yield func(WholeBlo
 		return err
 	}
 	defer f.Close()
-	disk := &around{r: f, bad: map[int64]bool{}}
+	var unread error // of the last unreadable page, until it is reported
+	disk := NewZeroFillReader(f, func(_ int64, err error) { unread = err })
 	b, err := openBlocks(disk, size, name, committed)
 	tell := func(err error) error {
-		err = disk.because(err)
+		var damage *segment.CorruptError
+		if unread != nil && errors.As(err, &damage) {
+			err = &segment.CorruptError{File: damage.File, Offset: damage.Offset, Err: fmt.Errorf("%w: %w", damage.Err, unread)}
+			unread = nil
+		}
 		if !yield(WholeBlock{}, failed("read", err, seg, part)) {
 			return errStop
 		}
@@ -133,58 +138,6 @@ func foreign(r io.ReaderAt, name string, size int64) bool {
 		}
 	}
 	return true
-}
-
-// diskPage is how much of a file is given up where the disk fails. No disk or
-// file system in use has larger sectors or smaller pages.
-const diskPage = 4 << 10
-
-// around reads a file whose disk has unreadable places: it fills the pages that
-// contain them with zeros, which no check of a block or foot accepts.
-type around struct {
-	r   io.ReaderAt
-	bad map[int64]bool // by number; a failing disk takes seconds to say so again
-	err error          // that of the last page that was found so
-}
-
-func (a *around) ReadAt(b []byte, at int64) (int, error) {
-	if len(a.bad) == 0 {
-		if n, err := a.r.ReadAt(b, at); n == len(b) || err == io.EOF {
-			return n, err
-		}
-	}
-	for n := 0; n < len(b); {
-		from := at + int64(n)
-		page := from / diskPage
-		to := min(len(b), n+int((page+1)*diskPage-from))
-		if !a.bad[page] {
-			switch m, err := a.r.ReadAt(b[n:to], from); {
-			case m == to-n:
-			case err == io.EOF:
-				return n + m, err
-			case errors.Is(err, fs.ErrClosed):
-				return n, err
-			default:
-				a.bad[page], a.err = true, err
-			}
-		}
-		if a.bad[page] {
-			clear(b[n:to])
-		}
-		n = to
-	}
-	return len(b), nil
-}
-
-// because adds to an error of a file the failure of the disk, if one was found
-// since the last call.
-func (a *around) because(err error) error {
-	var damage *segment.CorruptError
-	if a.err != nil && errors.As(err, &damage) {
-		err = &segment.CorruptError{File: damage.File, Offset: damage.Offset, Err: fmt.Errorf("%w: %w", damage.Err, a.err)}
-		a.err = nil
-	}
-	return err
 }
 
 func footAt(r io.ReaderAt, at, end int64) bool {

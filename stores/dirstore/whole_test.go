@@ -82,7 +82,7 @@ func TestWholeAroundReadErrors(t *testing.T) {
 	}{
 		{"nothing", 0, 0, nil},
 		{"the head", 0, 512, []int{0, 1}},
-		{"a sector", 5 * diskPage, 5*diskPage + 512, []int{6, 7}},
+		{"a sector", 5 * DiskPage, 5*DiskPage + 512, []int{6, 7}},
 		{"the header of block 4", headSize + 4*frame, headSize + 4*frame + 1, []int{4}},
 		{"the foot", size - 1, size, []int{6, 7}},
 		{"all", 0, size, []int{0, 1, 2, 3, 4, 5, 6, 7}},

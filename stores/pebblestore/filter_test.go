@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
-	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
@@ -163,7 +163,7 @@ func TestNothingIsLookedForInFilters(t *testing.T) {
 	defer damaged.Close()
 	f := &countedFile{File: damaged.File}
 	damaged.File = f
-	if err := damaged.Carve(t.Context(), failfs.NewZeroFillReader(f, func(_ int64, err error) { t.Error(err) })); err != nil {
+	if err := damaged.Carve(t.Context(), dirstore.NewZeroFillReader(f, func(_ int64, err error) { t.Error(err) })); err != nil {
 		t.Fatal(err)
 	}
 	if f.reads >= int(filter.Length) {

@@ -19,8 +19,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/stores/dirstore"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
-	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
@@ -199,20 +199,20 @@ func (s *Salvage) openSource(ctx context.Context, under vfs.FS, path string) (*s
 
 // zeroFilled returns a reader of a file whose disk may have unreadable places: each run of them
 // is reported once, as lost from a part of the store.
-func (s *Salvage) zeroFilled(f vfs.File, what, path string) *failfs.ZeroFillReader {
+func (s *Salvage) zeroFilled(f vfs.File, what, path string) *dirstore.ZeroFillReader {
 	next := int64(-1)
-	return failfs.NewZeroFillReader(f, func(at int64, err error) {
+	return dirstore.NewZeroFillReader(f, func(at int64, err error) {
 		if at != next {
 			s.Lost(Loss{What: what, File: path, Offset: at, Block: -1, Err: err})
 		}
-		next = at + failfs.PageSize
+		next = at + dirstore.DiskPage
 	})
 }
 
 // zeroFilledFile is a file that is read through such a reader.
 type zeroFilledFile struct {
 	vfs.File
-	r *failfs.ZeroFillReader
+	r *dirstore.ZeroFillReader
 }
 
 func (f zeroFilledFile) ReadAt(b []byte, at int64) (int, error) { return f.r.ReadAt(b, at) }

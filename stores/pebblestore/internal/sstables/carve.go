@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/sstable/block"
-	"github.com/recrawl/recrawl/stores/pebblestore/internal/failfs"
+	"github.com/recrawl/recrawl/stores/dirstore"
 )
 
 // Carve finds the blocks of a table by their checksums alone. They are
 // adjacent; after a damaged one, the next may begin anywhere.
-func (t *File) Carve(ctx context.Context, disk *failfs.ZeroFillReader) error {
+func (t *File) Carve(ctx context.Context, disk *dirstore.ZeroFillReader) error {
 	// Few blocks are larger than near, none than far, which is tried where a
 	// block must begin.
 	const near, far = 256 << 10, 4 << 20

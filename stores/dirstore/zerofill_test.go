@@ -1,4 +1,4 @@
-package failfs
+package dirstore
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ type failing struct {
 	size int64
 	bad  map[int64]bool
 }
-
-var errSector = errors.New("input/output error")
 
 func (f *failing) ReadAt(b []byte, at int64) (n int, err error) {
 	for n < len(b) {
@@ -34,12 +32,12 @@ func (f *failing) ReadAt(b []byte, at int64) (n int, err error) {
 // Unreadable pages read as zeros and are reported once each; all else reads
 // as it is, up to the end of the file.
 func TestUnreadablePagesAreZero(t *testing.T) {
-	const size = 5*PageSize + 100
+	const size = 5*DiskPage + 100
 	f := &failing{size: size, bad: map[int64]bool{8: true, 16: true, 40: true}} // pages 1, 2 and 5
 	want := bytes.Repeat([]byte{1}, size)
-	clear(want[PageSize : 3*PageSize])
-	clear(want[5*PageSize:])
-	for _, piece := range []int{1, 100, 512, PageSize, PageSize + 1, size} {
+	clear(want[DiskPage : 3*DiskPage])
+	clear(want[5*DiskPage:])
+	for _, piece := range []int{1, 100, 512, DiskPage, DiskPage + 1, size} {
 		var failed []int64
 		r := NewZeroFillReader(f, func(at int64, err error) {
 			if failed = append(failed, at); !errors.Is(err, errSector) {
@@ -58,10 +56,10 @@ func TestUnreadablePagesAreZero(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("in pieces of %d bytes: other contents", piece)
 		}
-		if !reflect.DeepEqual(failed, []int64{PageSize, 2 * PageSize, 5 * PageSize}) {
+		if !reflect.DeepEqual(failed, []int64{DiskPage, 2 * DiskPage, 5 * DiskPage}) {
 			t.Errorf("in pieces of %d bytes: reported at %v", piece, failed)
 		}
-		for at, want := range map[int64]int64{0: 0, PageSize: 3 * PageSize, 3*PageSize - 1: 3 * PageSize, 3 * PageSize: 3 * PageSize} {
+		for at, want := range map[int64]int64{0: 0, DiskPage: 3 * DiskPage, 3*DiskPage - 1: 3 * DiskPage, 3 * DiskPage: 3 * DiskPage} {
 			if next := r.ReadableFrom(at); next != want {
 				t.Errorf("readable from %d is %d, want %d", at, next, want)
 			}

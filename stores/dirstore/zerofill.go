@@ -1,4 +1,4 @@
-package failfs
+package dirstore
 
 import (
 	"errors"
@@ -6,20 +6,21 @@ import (
 	"io/fs"
 )
 
-// PageSize is the size of a piece of a file that is given up when the disk fails in it. No disk
+// DiskPage is the size, in bytes, of a piece of a file that is given up when the disk fails in it. No disk
 // or file system in use has larger sectors or smaller pages.
-const PageSize = 4 << 10
+const DiskPage = 4 << 10
 
-// A ZeroFillReader fills the unreadable pages of a file with zeros, which no checksum accepts. Each is tried once, because a
-// failing disk takes seconds for each attempt. It is for use by one goroutine.
+// A ZeroFillReader fills the unreadable pages of a file with zeros, which no checksum accepts:
+// for engines that look for the undamaged rest. Each page is tried once, because a failing disk
+// takes seconds for each attempt. It is for use by one goroutine.
 type ZeroFillReader struct {
 	r      io.ReaderAt
 	failed func(at int64, err error)
 	bad    map[int64]bool // by number of the page
 }
 
-// NewZeroFillReader returns a reader of r. It calls failed once for each unreadable page, with its offset and
-// the error of the disk.
+// NewZeroFillReader returns a reader of r. It calls failed once for each unreadable page, with
+// its offset and the error of the disk.
 func NewZeroFillReader(r io.ReaderAt, failed func(at int64, err error)) *ZeroFillReader {
 	return &ZeroFillReader{r, failed, map[int64]bool{}}
 }
@@ -33,8 +34,8 @@ func (z *ZeroFillReader) ReadAt(b []byte, at int64) (int, error) {
 	}
 	for n := 0; n < len(b); {
 		from := at + int64(n)
-		page := from / PageSize
-		to := min(len(b), n+int((page+1)*PageSize-from))
+		page := from / DiskPage
+		to := min(len(b), n+int((page+1)*DiskPage-from))
 		if !z.bad[page] {
 			switch m, err := z.r.ReadAt(b[n:to], from); {
 			case m == to-n:
@@ -44,7 +45,7 @@ func (z *ZeroFillReader) ReadAt(b []byte, at int64) (int, error) {
 				return n, err
 			default:
 				z.bad[page] = true
-				z.failed(page*PageSize, err)
+				z.failed(page*DiskPage, err)
 			}
 		}
 		if z.bad[page] {
@@ -57,8 +58,8 @@ func (z *ZeroFillReader) ReadAt(b []byte, at int64) (int, error) {
 
 // ReadableFrom returns the end of an unreadable run of pages; at itself if the place is readable.
 func (z *ZeroFillReader) ReadableFrom(at int64) int64 {
-	for z.bad[at/PageSize] {
-		at = (at/PageSize + 1) * PageSize
+	for z.bad[at/DiskPage] {
+		at = (at/DiskPage + 1) * DiskPage
 	}
 	return at
 }
