@@ -145,26 +145,3 @@ func (e element) raw() bool {
 	}
 	return false
 }
-
-// pageRel reports whether a link element with that relation leads to a page.
-// The relation is in lower case.
-func pageRel(rel string) bool {
-	switch rel {
-	case "alternate", "amphtml", "appendix", "archives", "author", "bookmark",
-		"canonical", "chapter", "contents", "copyright", "first", "glossary",
-		"help", "home", "index", "last", "license", "next", "prev", "previous",
-		"related", "section", "start", "subsection", "toc", "top", "up":
-		return true
-	}
-	return false
-}
-
-// pageType reports whether an alternate of that media type is a page or a feed.
-func pageType(mime string) bool {
-	switch mime {
-	case "", "text/html", "application/xhtml+xml",
-		"application/rss+xml", "application/atom+xml", "application/feed+json":
-		return true
-	}
-	return false
-}

@@ -2,8 +2,10 @@ package htmlparse
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/directives"
 	"github.com/recrawl/recrawl/page"
 )
 
@@ -92,4 +94,56 @@ func equalFold(b []byte, word string) bool {
 		}
 	}
 	return true
+}
+
+func (s *scan) metaTag() {
+	a := s.attrs()
+	switch {
+	case equalFold(a.pragma, "refresh"):
+		if !s.refreshed && s.skip == inline {
+			s.refresh(a.content)
+		}
+	case equalFold(a.pragma, "content-language"):
+		s.meta("content-language", a.content)
+	}
+	name := bytes.TrimSpace(a.name)
+	if len(name) == 0 || len(name) > 256 {
+		return
+	}
+	if directives.IsMeta(string(name), s.lim.products) {
+		s.out.Directives = s.out.And(directives.List(string(a.content)))
+	}
+	if s.skip == inline {
+		f := folder{max: 256}
+		f.add(name)
+		s.meta(strings.ToLower(string(f.buf)), a.content)
+	}
+}
+
+const maxMetaValue = 4096
+
+func (s *scan) meta(name string, value []byte) {
+	if len(s.out.Meta) >= s.lim.meta {
+		return
+	}
+	f := folder{max: maxMetaValue}
+	f.add(value)
+	s.out.Meta = append(s.out.Meta, page.Property{Name: name, Value: string(f.buf)})
+}
+
+// refresh reads a refresh; only the first counts.
+func (s *scan) refresh(content []byte) {
+	delay, target, ok := refresh(content)
+	if !ok {
+		return
+	}
+	u, ok := s.resolve(target)
+	if !ok {
+		return
+	}
+	s.refreshed = true
+	if s.page != nil && string(u) == s.page.String() {
+		return
+	}
+	s.out.Refresh, s.out.RefreshDelay = string(u), delay
 }

@@ -53,10 +53,6 @@ const (
 	defaultTimeout     = 30 * time.Second
 )
 
-// maxLinkBytes limits the targets of one page in total. A short link becomes
-// long below a long base: without a limit a page of 100 kB could ask for 20 MB.
-const maxLinkBytes = 8 << 20
-
 // Parser reads HTML and XHTML. The zero value is ready to use. Its fields must
 // not change while it is in use; its method may be called from many goroutines
 // at once.
