@@ -58,6 +58,11 @@ func (l *loop) work(ctx context.Context, j job, results chan<- result) (r result
 		r.err = fmt.Errorf("%s: %w", url, err)
 		return r
 	}
+	if resp.Unanswered && !r.item.repeated {
+		r.item.repeated = true
+		l.releaseGrant(ctx, &r, nil)
+		return r
+	}
 	if l.releaseGrant(ctx, &r, &resp); r.err != nil {
 		return r
 	}
@@ -198,6 +203,8 @@ type item struct {
 	delay time.Duration
 	// unlisted says that the page is not on the list.
 	unlisted bool
+	// repeated says that the page was requested over a connection that the server closed.
+	repeated bool
 	// rules are set if the last grant was used for robots.txt: they apply to the
 	// next one, even if the pause in between is longer than a robots.txt is
 	// valid.

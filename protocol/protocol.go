@@ -83,6 +83,10 @@ type Response struct {
 	Elapsed time.Duration
 	// Addr is the address that was contacted, with its port; empty if none was.
 	Addr string
+	// Unanswered says that the visit Failed because the server closed a connection that was
+	// kept from an earlier visit: it may have done so while the request was on its way. A fetch
+	// makes the request once more, under another grant, and does not count the first as a failure.
+	Unanswered bool
 }
 
 // Outcome is how a visit ended.

@@ -93,9 +93,11 @@ type conn struct {
 	net.Conn
 	r *bufio.Reader
 	s *server
+	// streams are those of the requests over HTTP/2.
+	streams <-chan uint32
 }
 
-func newConn(nc net.Conn, s *server) *conn { return &conn{nc, bufio.NewReader(nc), s} }
+func newConn(nc net.Conn, s *server) *conn { return &conn{Conn: nc, r: bufio.NewReader(nc), s: s} }
 
 // request reads a request, notes it, and reports whether there was one.
 func (c *conn) request() (*http.Request, bool) {

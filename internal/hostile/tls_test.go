@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"io"
 	"math/big"
 	"sync"
@@ -75,19 +76,48 @@ func overHTTP2(host string, say func(*conn)) func(*conn) {
 		if _, err := io.ReadFull(c.r, preface); err != nil {
 			return
 		}
-		for head := make([]byte, 9); head[3] != 1; { // HEADERS
-			if _, err := io.ReadFull(c.r, head); err != nil {
-				return
-			}
-			if _, err := io.CopyN(io.Discard, c.r, int64(head[0])<<16|int64(head[1])<<8|int64(head[2])); err != nil {
-				return
-			}
+		first, ok := c.stream()
+		if !ok {
+			return
 		}
+		streams := make(chan uint32, 100)
+		streams <- first
+		c.streams = streams
 		var wg sync.WaitGroup
 		defer wg.Wait()
-		wg.Go(func() { io.Copy(io.Discard, c.r) })
+		wg.Go(func() {
+			defer close(streams)
+			for {
+				id, ok := c.stream()
+				if !ok {
+					return
+				}
+				select {
+				case streams <- id:
+				default: // of a row that answers none
+				}
+			}
+		})
 		say(c)
 	})
+}
+
+// stream reads up to a request over HTTP/2, notes it, and returns its stream.
+func (c *conn) stream() (id uint32, ok bool) {
+	for head := make([]byte, 9); ; {
+		if _, err := io.ReadFull(c.r, head); err != nil {
+			return 0, false
+		}
+		if _, err := io.CopyN(io.Discard, c.r, int64(head[0])<<16|int64(head[1])<<8|int64(head[2])); err != nil {
+			return 0, false
+		}
+		if head[3] == 1 { // HEADERS
+			c.s.mu.Lock()
+			c.s.seen = append(c.s.seen, seen{at: time.Now()})
+			c.s.mu.Unlock()
+			return binary.BigEndian.Uint32(head[5:]), true
+		}
+	}
 }
 
 // frame returns an HTTP/2 frame.

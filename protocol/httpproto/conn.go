@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"slices"
@@ -21,6 +22,11 @@ var (
 	errDials      = errors.New("visit has used up its connections")
 	errVisitEnded = errors.New("visit has ended")
 	errConnBytes  = errors.New("connection has used up its bytes")
+	// errRefusedStream and errUnanswered end a visit whose request the transport is about to
+	// send again.
+	errRefusedStream = errors.New("http: stream refused (REFUSED_STREAM)")
+	errUnanswered    = errors.New("connection closed before an answer")
+	errIdle          = errors.New("the server may have closed the idle connection")
 )
 
 // maxRoomWait is the last and longest of the doubling pauses in which a dial
@@ -41,9 +47,18 @@ const (
 // A visit is the state of one Fetch. It travels in the context of the request,
 // so that the transport's dials can be counted and cut off when the visit ends:
 // the transport itself lets them run on.
+//
+// The transport would send a request again that the server did not answer: seven times in
+// HTTP/2, if the server refuses the stream. The visit ends instead, since each request needs a
+// grant of its host.
 type visit struct {
 	// ctx ends with the visit.
-	ctx context.Context
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	// sent says that the request was written to a connection, reused that an earlier visit had
+	// used it, too.
+	sent   atomic.Bool
+	reused bool
 	// header is how many bytes of headers may arrive.
 	header int64
 	phase  atomic.Int32
@@ -63,14 +78,40 @@ func (v *visit) at(p phase) { v.phase.Store(int32(p)) }
 func (v *visit) context(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(context.WithValue(ctx, visitKey{}, v), &httptrace.ClientTrace{
 		TLSHandshakeStart: func() { v.at(phaseTLS) },
-		GotConn:           func(i httptrace.GotConnInfo) { v.got(i.Conn) },
+		GotConn:           v.got,
+		WroteHeaders:      v.wroteHeaders,
 	})
 }
 
+// wroteHeaders records that a request over HTTP/2 was sent. Over HTTP/1 the transport calls it
+// before it writes, and conn.Write records that.
+func (v *visit) wroteHeaders() {
+	c := v.conn()
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http2 && !c.broken {
+		v.sent.Store(true)
+	}
+}
+
+// A requester sends one request for each RoundTrip of a visit.
+type requester struct{ http.RoundTripper }
+
+func (r requester) RoundTrip(req *http.Request) (*http.Response, error) {
+	if v, ok := req.Context().Value(visitKey{}).(*visit); ok {
+		v.sent.Store(false)
+	}
+	return r.RoundTripper.RoundTrip(req)
+}
+
 // got records which connection the transport has chosen. It may change its mind
-// when an idle connection turns out to be dead.
-func (v *visit) got(nc net.Conn) {
-	http2 := false
+// when an idle connection turns out to be dead; if it has sent the request by then, got ends
+// the visit.
+func (v *visit) got(info httptrace.GotConnInfo) {
+	nc, http2 := info.Conn, false
 	if t, ok := nc.(*tls.Conn); ok {
 		http2 = t.ConnectionState().NegotiatedProtocol == "h2"
 		nc = t.NetConn()
@@ -82,13 +123,30 @@ func (v *visit) got(nc net.Conn) {
 	v.at(phaseAnswer)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.sent.Load() {
+		// HTTP/2 looks at the context before it writes a request, HTTP/1 does not.
+		if !http2 {
+			c.Close()
+		}
+		if http2 && v.using == c {
+			v.stop(errRefusedStream)
+		} else {
+			v.stop(errUnanswered)
+		}
+		return
+	}
+	v.reused = info.Reused
 	if v.ended || v.using == c {
 		return
 	}
 	if v.using != nil {
 		v.using.release(true)
 	}
-	c.acquire(http2, v.header+slack)
+	sent := &v.sent
+	if http2 {
+		sent = nil
+	}
+	c.acquire(http2, v.header+slack, sent)
 	v.using = c
 }
 
@@ -137,6 +195,9 @@ func (v *visit) dialing() error {
 	if v.ended {
 		return errVisitEnded
 	}
+	if v.sent.Load() {
+		return errUnanswered
+	}
 	if v.dials++; v.dials > maxDials {
 		return errDials
 	}
@@ -176,6 +237,12 @@ type conn struct {
 	// asked says that something was written since the last visit ended: before
 	// that, nothing may arrive.
 	asked bool
+	// sent is set by a write; nil unless a visit uses the connection over HTTP/1.
+	sent *atomic.Bool
+	// broken says that a write has failed.
+	broken bool
+	// idleUntil is when the server may close the connection if it is idle; zero if unknown.
+	idleUntil time.Time
 	// reading says that the transport waits for bytes and has none left.
 	reading, closed bool
 	// changed is closed when one of the two becomes true; nil if no goroutine waits.
@@ -202,9 +269,19 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *conn) Write(p []byte) (int, error) {
-	c.set(&c.asked, true)
-	return c.Conn.Write(p)
+func (c *conn) Write(p []byte) (n int, err error) {
+	if c.idleTooLong() {
+		err = errIdle // nothing was written: the transport uses another connection
+	} else {
+		c.set(&c.asked, true)
+		n, err = c.Conn.Write(p)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken = c.broken || err != nil; c.sent != nil && n > 0 {
+		c.sent.Store(true)
+	}
+	return n, err
 }
 
 func (c *conn) Close() error {
@@ -278,12 +355,14 @@ func (c *conn) settle(ctx context.Context) bool {
 	}
 }
 
-// acquire begins a use by a visit, for which headers and framing may arrive.
-func (c *conn) acquire(http2 bool, bytes int64) {
+// acquire begins a use by a visit, for which headers and framing may arrive. A write sets sent
+// unless it is nil.
+func (c *conn) acquire(http2 bool, bytes int64, sent *atomic.Bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users++
 	c.http2 = http2
+	c.sent = sent
 	c.left += bytes
 }
 
@@ -302,13 +381,26 @@ func (c *conn) release(fail bool) {
 	c.doomed = c.doomed || fail
 	last := c.users == 0
 	if last {
-		c.left, c.asked = slack, false
+		c.left, c.asked, c.sent = slack, false, nil
 	}
 	doomed := last && c.doomed
 	c.mu.Unlock()
 	if doomed {
 		c.Close()
 	}
+}
+
+// keepFor says how long the server keeps the connection open without a request.
+func (c *conn) keepFor(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idleUntil = time.Now().Add(d - keepAliveMargin)
+}
+
+func (c *conn) idleTooLong() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.asked && !c.idleUntil.IsZero() && time.Now().After(c.idleUntil)
 }
 
 func (c *conn) closeUnused() {

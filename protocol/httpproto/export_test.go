@@ -90,3 +90,10 @@ func Dialled(url string) (host, port string) {
 	}
 	return u.Hostname(), u.Port()
 }
+
+// Open returns how many connections a client has open.
+func (c *Client) Open() int {
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	return len(c.conns.open)
+}

@@ -69,7 +69,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	if c.o.Limits.TimeLimit > 0 {
 		defer time.AfterFunc(c.o.Limits.TimeLimit, func() { stop(errTime) }).Stop()
 	}
-	v := &visit{ctx: vctx, header: c.o.Limits.MaxHeaderBytes}
+	v := &visit{ctx: vctx, stop: stop, header: c.o.Limits.MaxHeaderBytes}
 	hreq := (&http.Request{
 		Method: http.MethodGet, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -79,7 +79,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 	hresp, err := c.rt.RoundTrip(hreq)
 	// The transport may not know yet that an earlier visit has closed the
 	// connection it offers (HTTP/2). The server is not at fault.
-	for tries := 0; err != nil && tries < 3 && vctx.Err() == nil && v.doomed(); tries++ {
+	for tries := 0; err != nil && tries < 3 && vctx.Err() == nil && v.doomed() && !v.sent.Load(); tries++ {
 		hresp, err = c.rt.RoundTrip(hreq)
 	}
 	if err != nil {
@@ -87,12 +87,17 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return c.failed(resp, err, context.Cause(vctx), phase(v.phase.Load()))
+		cause := context.Cause(vctx)
+		resp.Unanswered = v.reused && (errors.Is(cause, errUnanswered) || errors.Is(err, errUnanswered))
+		return c.failed(resp, err, cause, phase(v.phase.Load()))
 	}
 	conn, keep := v.conn(), false
 	defer func() {
 		if conn != nil && keep {
 			keep = conn.settle(vctx)
+			if d, ok := keepAlive(hresp.Header); ok && hresp.ProtoMajor == 1 {
+				conn.keepFor(d)
+			}
 		}
 		// The connection first: closing a body may wait for the server.
 		v.end(!keep)
@@ -257,6 +262,11 @@ func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
 		"Accept":          {c.o.Accept},
 		"Accept-Language": {c.o.AcceptLanguage},
 		"Accept-Encoding": {acceptEncoding},
+	}
+	if c.o.Limits.MaxIdle > 0 {
+		// It is the default of HTTP/1.1, and HTTP/2 does not send it. But some servers, such as
+		// Apache, say only then how long they keep an idle connection.
+		h["Connection"] = []string{"keep-alive"}
 	}
 	if c.o.From != "" {
 		h["From"] = []string{c.o.From}

@@ -71,7 +71,7 @@ func TestRequestIsHonest(t *testing.T) {
 	}
 	want := http.Header{
 		"User-Agent": {"bot"}, "From": {"a@bot.example"}, "Accept": {"text/plain"}, "Accept-Language": {"de"}, "Accept-Encoding": {"gzip, deflate, zstd"},
-		"If-None-Match": {`"x"`}, "If-Modified-Since": {"yesterday"},
+		"If-None-Match": {`"x"`}, "If-Modified-Since": {"yesterday"}, "Connection": {"keep-alive"},
 	}
 	c := newClient(t, httpproto.Options{AcceptLanguage: "de", From: "a@bot.example"})
 	fetch(t, c, protocol.Request{URL: s.URL + "/a?b#c", Accept: "text/plain", ETag: `"x"`, LastModified: "yesterday"})
@@ -101,7 +101,7 @@ func TestAnonymous(t *testing.T) {
 }
 
 // A request says Host as the URL does: in ASCII and without the port that the
-// scheme has anyway, and what it says besides is four headers.
+// scheme has anyway, and what it says besides is five headers.
 func TestRequestOnTheWire(t *testing.T) {
 	noLeak(t)
 	s := serveRaw(t, func(nc net.Conn) {
@@ -142,7 +142,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		"http://[2001:db8::1]:8080/":      "GET / HTTP/1.1|Host: [2001:db8::1]:8080",
 		"http://name.example//../%0d%0a?": "GET //../%0d%0a? HTTP/1.1|Host: name.example",
 	} {
-		want += "|User-Agent: bot|Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8|Accept-Encoding: gzip, deflate, zstd|Accept-Language: en-us,en-gb,en;q=0.7,*;q=0.3"
+		want += "|User-Agent: bot|Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8|Accept-Encoding: gzip, deflate, zstd|Accept-Language: en-us,en-gb,en;q=0.7,*;q=0.3|Connection: keep-alive"
 		if r := get(t, c, url, protocol.Success, 200, ""); string(r.Content.Body) != want {
 			t.Errorf("%s: sent %q, want %q", url, r.Content.Body, want)
 		}

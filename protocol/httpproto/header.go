@@ -91,3 +91,17 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	}
 	return min(max(t.Sub(now), 0), maxRetryAfter)
 }
+
+// keepAlive returns the timeout of a Keep-Alive header (RFC 2068, section 19.7.1.1), after
+// which the server closes an idle connection.
+func keepAlive(h http.Header) (time.Duration, bool) {
+	for part := range strings.SplitSeq(strings.Join(h["Keep-Alive"], ","), ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "timeout") {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 16)
+		return time.Duration(n) * time.Second, err == nil
+	}
+	return 0, false
+}

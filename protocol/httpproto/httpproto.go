@@ -164,8 +164,12 @@ type Limits struct {
 // Limits without an option: no crawl needs more.
 const (
 	// maxDials is how many connections a visit may open: one, and another if
-	// the first turns out to be stale or is refused (HTTP/2 GOAWAY).
+	// the server closes the first before the request is sent.
 	maxDials = 2
+	// keepAliveMargin is how long before the end of its Keep-Alive timeout a connection
+	// is last used: the server may close it while the request is on its way. Apache does so
+	// after 5 s, and the default pause of a crawl is as long.
+	keepAliveMargin = time.Second
 	// maxAddrs is how many addresses of a host a dial tries.
 	maxAddrs = 4
 	// ratioFloor and maxRatio limit the ratio of decoded to encoded bytes, once
@@ -195,6 +199,10 @@ const (
 // A URL of another scheme, without a host, with user information, with an IPv6
 // zone, with the port of another protocol, or that cannot be parsed is Refused:
 // the credentials in a URL that a crawl has found are not meant for the crawl.
+//
+// A visit sends one request. If the server closes the connection without an answer, or
+// refuses the stream (HTTP/2), the visit Failed; only if it did so before the request was
+// sent is another connection used.
 //
 // A visit that fails, or whose body is cut, closes its connection. Running out
 // of file descriptors or memory for a connection, or the failure of a proxy, is
@@ -270,9 +278,9 @@ func New(o Options) (*Client, error) {
 	if c.transport, err = newTransport(&o, c.dialContext); err != nil {
 		return nil, fmt.Errorf("httpproto: %w", err)
 	}
-	c.rt = c.transport
+	c.rt = requester{c.transport}
 	if o.RoundTripper != nil {
-		if c.rt = o.RoundTripper(c.transport); c.rt == nil {
+		if c.rt = o.RoundTripper(c.rt); c.rt == nil {
 			return nil, errors.New("httpproto: option RoundTripper returned nil")
 		}
 	}

@@ -30,6 +30,10 @@ func reason(err, cause error, at phase) string {
 		return errSlow.Error()
 	case errors.Is(cause, errTime):
 		return errTime.Error() + " while " + at.String()
+	case errors.Is(cause, errRefusedStream):
+		return errRefusedStream.Error()
+	case errors.Is(cause, errUnanswered), errors.Is(err, errUnanswered):
+		return "connect: closed while " + at.String()
 	case errors.Is(err, errDials):
 		return "connect: too many connections for one visit"
 	case errors.Is(err, errTunnel):
