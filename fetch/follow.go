@@ -145,7 +145,7 @@ func (l *loop) toFollow(p *segment.Parse) (links []string) {
 	return links
 }
 
-// read follows the links of a page.
+// addPage follows the links of a page.
 func (b *follower) addPage(url string, links []string, from item) {
 	id := idOf(url)
 	at, ok := b.known[id]

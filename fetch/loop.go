@@ -222,7 +222,7 @@ func (l *loop) visitAll(ctx context.Context, w *output) error {
 	return err
 }
 
-// finish completes what was written, and the segment if nothing else is missing.
+// complete completes what was written, and the segment if nothing else is missing.
 func (l *loop) complete(ctx context.Context, w *output) error {
 	if err := w.commit(ctx); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (l *loop) runRecovering(ctx context.Context, stop, hire func(), jobs chan<-
 	return l.runUntilDone(ctx, stop, hire, jobs, results)
 }
 
-// loop runs until the list is done or something ends it; then it stops the
+// runUntilDone runs until the list is done or something ends it; then it stops the
 // visits under way and waits for them.
 func (l *loop) runUntilDone(ctx context.Context, stop, hire func(), jobs chan<- job, results <-chan result) error {
 	workers := 0

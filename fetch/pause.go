@@ -173,7 +173,7 @@ func (p *Politeness) downForGood(failures int64) bool {
 	return p.GoneAfter > 0 && been >= p.GoneAfter && failures > int64(p.MaxFailures)+maxAnsweredFailures
 }
 
-// count updates a host's record with a response. together says that another request to
+// countResponse updates a host's record with a response. together says that another request to
 // the host has ended since this one began.
 func (p *Politeness) countResponse(h *hostdb.Host, resp *protocol.Response, together bool) {
 	s := &h.Stats

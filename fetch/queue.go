@@ -277,8 +277,8 @@ func (q *queues) drain() (pages int) {
 	return pages
 }
 
-// line holds the hosts of one pace that wait for a visit: in early until they
-// may be visited, and then in ready and in needy.
+// paceHosts holds the hosts of one pace that wait for a visit: in waiting until
+// they may be visited, and then in ready and in byWork.
 type paceHosts struct{ waiting, ready, byWork hostHeap }
 
 func (l *paceHosts) join(h *host, ready bool) {

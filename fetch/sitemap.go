@@ -149,7 +149,7 @@ func (l *loop) addRobotsSitemaps(r *result, rules *robots.Rules) {
 	}
 }
 
-// found does the same in the parse stage, which makes no request.
+// addRobotsSitemaps of a reader does the same in the parse stage, which makes no request.
 func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitResult) error {
 	if r.opts.Politeness.NoRobots || r.opts.Robots.Hosts == nil {
 		return nil

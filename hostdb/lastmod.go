@@ -12,7 +12,7 @@ type Lastmod struct {
 	// and Misses those to pages that had changed and were not said to have.
 	Hits, False, Misses int64
 	// The other fields say more about the visits, for a schedule that weighs signals: see
-	// [Claim]. Truth and Tests are the shape and the inverse scale of the Gamma distribution of
+	// [SignalCheck]. Truth and Tests are the shape and the inverse scale of the Gamma distribution of
 	// θ, where a claim is false with the probability exp(-θ); both are initially zero.
 	Truth, Tests float64
 	// Said is the number of claims, and Watched that of changes expected between visits,
@@ -44,10 +44,10 @@ const (
 	mostTold = 1e12
 )
 
-// Claim is what a visit reveals about the claims made of a page since the visit
+// SignalCheck is what a visit reveals about the signals of a page since the visit
 // before.
 type SignalCheck struct {
-	// Signals counts the signals, Changed says whether there was one.
+	// Signals counts the signals, Changed says whether the page had changed.
 	Signals int
 	Changed bool
 	// Chance is the probability of finding a change that was not claimed, and Expected the

@@ -40,7 +40,7 @@ const (
 	moved                     // somewhere else
 )
 
-// kindOf classifies outcomes by RFC 9309 section 2.3.1: by status if there is
+// answerKindOf classifies outcomes by RFC 9309 section 2.3.1: by status if there is
 // one.
 func answerKindOf(o protocol.Outcome) answerKind {
 	switch {

@@ -197,7 +197,7 @@ func (c *Cache) maxAge() time.Duration {
 
 func (c *Cache) maxBytes() int { return max(c.MaxBytes, MaxBytes) }
 
-// keep remembers the rules of a record, which are new, and the reason if the
+// rememberRecord remembers the rules of a record, which are new, and the reason if the
 // file could not be fetched.
 func (c *Cache) rememberRecord(rec hostdb.Robots, r *Rules, reason string) {
 	if r.Unavailable {
@@ -256,7 +256,7 @@ func (c *Cache) remember(e entry) {
 	c.memory.put(e, n, maxMemory)
 }
 
-// rules interprets a record: see [Cache].
+// rulesOf interprets a record: see [Cache].
 func (c *Cache) rulesOf(rec hostdb.Robots) *Rules {
 	switch {
 	case len(rec.Body) > 0:

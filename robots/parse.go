@@ -182,7 +182,7 @@ func (p *parser) finish() *Rules {
 	return r
 }
 
-// whole cuts a file that is longer than the limit at the end of a line.
+// cutAtLimit cuts a file that is longer than the limit at the end of a line.
 func cutAtLimit(b []byte, limit int) (kept []byte, cut bool) {
 	if len(b) <= limit {
 		return b, false
@@ -288,7 +288,7 @@ func stripTags(s string) string {
 	}
 }
 
-// split splits a line. If the colon was forgotten, white space replaces it,
+// splitField splits a line. If the colon was forgotten, white space replaces it,
 // provided there are just two words. The colon of a URL is then the first one.
 func splitField(s string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(s, ":")

@@ -95,7 +95,7 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	return w
 }
 
-// Greatest returns the greatest interval that is set, leaving aside hosts with their own
+// MaxIntervals returns the greatest interval that is set, leaving aside hosts with their own
 // bounds, and the one in force given the budget: how long a page goes unvisited at most. See
 // [Plan].Stretch.
 func (s Learned) MaxIntervals() (set, inForce time.Duration) {

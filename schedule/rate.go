@@ -71,7 +71,7 @@ func (r Rate) ChangedAgo(ago time.Duration) Rate {
 	return Rate{r.Shape + 1, r.Days + max(days(ago), 0)}
 }
 
-// Forget gives less weight to what is known, without changing the expected rate,
+// forget gives less weight to what is known, without changing the expected rate,
 // so that a rate that changes can be followed: at 0.98 a visit about the last
 // fifty count.
 func (r Rate) forget(keep float64) Rate { return Rate{r.Shape * keep, r.Days * keep} }

@@ -17,7 +17,7 @@ type Signal struct {
 	Precision, Recall float64
 }
 
-// A SignalledSchedule knows what a signal is worth, as [Learned] does.
+// A SignalSchedule knows what a signal is worth, as [Learned] does.
 type SignalSchedule interface {
 	FetchSchedule
 	// Signalled returns the record as changed by a signal, which may move FetchTime.
@@ -25,7 +25,7 @@ type SignalSchedule interface {
 }
 
 // Signalled returns the record as changed by a signal, and whether the schedule is a
-// [SignalledSchedule].
+// [SignalSchedule].
 func Signalled(s FetchSchedule, d crawldb.Datum, g Signal) (crawldb.Datum, bool) {
 	l, ok := s.(SignalSchedule)
 	if !ok {

@@ -151,7 +151,7 @@ func unescapeFragmentNutch(url string) (string, error) {
 	return rebuilt(&u, u.Path), nil
 }
 
-// ExplainScope says which way the URL is rewritten in a scope.
+// explainScope says which way the URL is rewritten in a scope.
 func (n ajaxNormalizer) explainScope(scope Scope, url string) string {
 	if scope == Indexer {
 		return explainChange(n, scope, url, escapedFragment+" -> #!")

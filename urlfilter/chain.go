@@ -22,7 +22,7 @@ func (c chain) Normalize(scope Scope, url string) (string, error) {
 	return normalizeAll(c.normalizers, c.loops, scope, url)
 }
 
-// ExplainScope returns the rules that change the URL in a scope, each preceded
+// explainScope returns the rules that change the URL in a scope, each preceded
 // by the name of its normalizer.
 func (c chain) explainScope(scope Scope, url string) string {
 	var all []string
@@ -80,7 +80,7 @@ func (s scoped) Normalize(scope Scope, url string) (string, error) {
 	return s.in(scope).Normalize(scope, url)
 }
 
-// ExplainScope returns the explanation of the scope's normalizer.
+// explainScope returns the explanation of the scope's normalizer.
 func (s scoped) explainScope(scope Scope, url string) string {
 	return explainIn(s.in(scope), scope, url)
 }

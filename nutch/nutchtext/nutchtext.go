@@ -69,7 +69,7 @@ type Pair struct{ Name, Value string }
 //	depth.depth      _depth_
 //	depth.max        _maxdepth_
 //	orphan.seen      _orphan_
-//	page.NAME        NAME, which the page says of itself
+//	page.*           the same name without "page.", which the page says of itself
 //
 // A lease is _ngt_, the time in milliseconds when its segment was generated. The
 // state that other policies keep here has no counterpart in Nutch, and is left out:

@@ -76,8 +76,8 @@ type Web struct {
 	buffers sync.Pool // of *[]byte, to render into
 }
 
-// Kinds of trouble. Only pages that no other page hangs on have any, so that the
-// others can all be reached from "/" by following links.
+// kind is the kind of trouble that a page makes. Only pages that no other page hangs on make
+// any, so that the others can all be reached from "/" by following links.
 type kind int
 
 const (
@@ -266,7 +266,7 @@ func (w *Web) period(h, p int) time.Duration {
 	return shortest.Truncate(time.Second)
 }
 
-// Validators and charsets are habits of a host.
+// sendsETag, and what follows, are habits of a host.
 func (w *Web) sendsETag(h int) bool         { return !w.Noise && h%4 < 2 }
 func (w *Web) sendsLastModified(h int) bool { return !w.Noise && h%4 != 1 && h%4 != 3 }
 func (w *Web) hasRobots(h int) bool         { return h%7 != 6 }

@@ -95,7 +95,7 @@ func shortDuration(d time.Duration) string {
 	return "0s"
 }
 
-// columns says what happened in each of a number of equal parts of the time.
+// column says what happened in one of a number of equal parts of the time.
 type column struct {
 	changes, visits, news int
 	log                   float64 // sum of the logarithms of the intervals, in seconds

@@ -168,7 +168,7 @@ type signal struct {
 	day  float64 // of its change
 }
 
-// signals of a crawl.
+// signaller has the signals of a crawl.
 type signaller struct {
 	happens [][]int32  // by cycle, the pages with a change that has a sign
 	arrives [][]signal // by cycle

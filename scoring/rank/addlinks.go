@@ -27,7 +27,7 @@ type pageLinks struct {
 	first, n int
 }
 
-// fold adds what a segment says about links to the graph in memory. The result does not
+// addLinks adds what a segment says about links to the graph in memory. The result does not
 // depend on the order of the pages in the segment.
 func (j *job) addLinks(ctx context.Context, name string) error {
 	sorter := extsort.New(extsort.Options{MemoryBytes: j.o.SortMemory, Dir: j.o.TempDir})
@@ -78,7 +78,7 @@ func (j *job) addLinks(ctx context.Context, name string) error {
 	return nil
 }
 
-// read returns the pages of a segment whose targets are known to it, and the sorted
+// readSegment returns the pages of a segment whose targets are known to it, and the sorted
 // hashes of the targets of each. The keys of pages that the graph does not know go to
 // the sorter.
 func (j *job) readSegment(ctx context.Context, name string, sorter *extsort.Sorter) (lists []pageLinks, targets []uint64, err error) {
@@ -165,7 +165,7 @@ func isClaim(l *segment.Link) bool {
 	return hint || sitemap
 }
 
-// rank computes the ranks and writes them to the records of the pages whose scores
+// updateRanks computes the ranks and writes them to the records of the pages whose scores
 // change.
 func (j *job) updateRanks(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {

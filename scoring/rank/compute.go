@@ -106,7 +106,7 @@ func (g *Graph) pass(first bool) (gave, pages int) {
 	return gave, pages
 }
 
-// Given returns what a page received as of the last Compute.
+// Received returns what a page received as of the last Compute.
 func (g *Graph) Received(page uint32) float64 {
 	if int(page) >= len(g.rank) {
 		return 0
@@ -145,7 +145,7 @@ func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 	}
 }
 
-// Settle says that the records have the scores of the last Compute.
+// MarkWritten says that the records have the scores of the last Compute.
 func (g *Graph) MarkWritten() { g.setLevels(len(g.rank)) }
 
 func (g *Graph) setLevels(pages int) {

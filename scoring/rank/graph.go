@@ -252,7 +252,7 @@ func (g *Graph) compact() {
 	g.counts.changed = was.changed
 }
 
-// wasteful reports whether it is time to compact.
+// compactDue reports whether it is time to compact.
 func (g *Graph) compactDue() bool {
 	return g.counts.replacedBytes > 64<<10 && g.counts.replacedBytes > g.counts.bytes/2
 }

@@ -34,7 +34,7 @@ func (p *pageGroups) add(name uint64) {
 	p.groupOf = append(p.groupOf, n)
 }
 
-// weigh computes the factor of each group.
+// computeFactors computes the factor of each group.
 func (p *pageGroups) computeFactors(power float64) {
 	p.factor = p.factor[:0]
 	if len(p.fetched) == 0 {

@@ -18,7 +18,7 @@ const (
 	pruneAgainAfter = 64
 )
 
-// crowded reports whether it is time to look for pages that are gone: there are twice as
+// pruneDue reports whether it is time to look for pages that are gone: there are twice as
 // many pages as the last search left, or there is no room for more. Both numbers are stored
 // with the graph, so a crawl that is killed searches when an undisturbed one does.
 func (s *storedGraph) pruneDue(least int) bool {
@@ -69,7 +69,7 @@ func (s *storedGraph) prune(ctx context.Context, crawl crawldb.Store, filter sco
 	return dropped, s.removeOldBlocks(ctx, crawl)
 }
 
-// staying returns the new number of each page, from 1 on; 0 for pages that are dropped.
+// renumber returns the new number of each page, from 1 on; 0 for pages that are dropped.
 func (s *storedGraph) renumber(ctx context.Context, crawl crawldb.Store) (numbers []uint32, dropped int, err error) {
 	const (
 		known = 1 + iota // has a record
@@ -117,7 +117,7 @@ func (s *storedGraph) renumber(ctx context.Context, crawl crawldb.Store) (number
 	return numbers, dropped, nil
 }
 
-// write writes the blocks of the pages that stay and of their links under the generations in
+// writePruned writes the blocks of the pages that stay and of their links under the generations in
 // a head, and records in it what there is.
 func (s *storedGraph) writePruned(ctx context.Context, crawl crawldb.Store, numbers []uint32, h *head) error {
 	marks := map[string]string{}
@@ -198,7 +198,7 @@ func (s *storedGraph) writePruned(ctx context.Context, crawl crawldb.Store, numb
 	return crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
 
-// entries calls f for each entry that counts, oldest first.
+// eachEntry calls f for each entry that counts, oldest first.
 func (g *Graph) eachEntry(f func(e entry)) {
 	for _, b := range g.log {
 		number := b.first
@@ -212,7 +212,7 @@ func (g *Graph) eachEntry(f func(e entry)) {
 	}
 }
 
-// each calls f for the pages that an entry leads to.
+// eachTarget calls f for the pages that an entry leads to.
 func (e *entry) eachTarget(f func(to uint32)) {
 	_, _, rest, _ := e.head()
 	to := int64(e.page)

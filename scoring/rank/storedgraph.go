@@ -198,7 +198,7 @@ func (s *storedGraph) save(ctx context.Context, crawl crawldb.Store, job, cursor
 	return nil
 }
 
-// forget releases the pages that are stored, except the block that is continued.
+// releaseStored releases the pages that are stored, except the block that is continued.
 func (s *storedGraph) releaseStored() {
 	if n := len(s.unstoredPages); n > 0 {
 		s.storedPageBlocks += n - 1
@@ -207,7 +207,7 @@ func (s *storedGraph) releaseStored() {
 	s.storedLinkBlocks = max(0, len(s.graph.log)-1)
 }
 
-// ranked says that the records have the ranks of all that is stored.
+// markRanked says that the records have the ranks of all that is stored.
 func (s *storedGraph) markRanked() {
 	s.head.rankedPages, s.head.rankedEntries = s.head.pages, s.head.entries
 }
@@ -217,7 +217,7 @@ func (s *storedGraph) headMark() map[string]string {
 	return map[string]string{headMarkName: s.head.String()}
 }
 
-// pages calls page for each stored page, in the order of their numbers.
+// eachPage calls page for each stored page, in the order of their numbers.
 func (s *storedGraph) eachPage(ctx context.Context, crawl crawldb.Store, page func(number uint32, key []byte) error) error {
 	number := uint32(0)
 	for i := range s.head.pageBlocks {
@@ -316,7 +316,7 @@ func load(ctx context.Context, crawl crawldb.Store, mark string, g *Graph) (*sto
 	return s, nil
 }
 
-// resettle computes the levels that the records are on, from the graph as it was when
+// restoreLevels computes the levels that the records are on, from the graph as it was when
 // they were written.
 func (s *storedGraph) restoreLevels() {
 	if s.head.rankedPages > 0 {
@@ -357,7 +357,7 @@ func (s *storedGraph) compact(ctx context.Context, crawl crawldb.Store) error {
 	return s.removeOldBlocks(ctx, crawl)
 }
 
-// sweep removes the blocks that no longer count.
+// removeOldBlocks removes the blocks that no longer count.
 func (s *storedGraph) removeOldBlocks(ctx context.Context, crawl crawldb.Store) error {
 	h := s.head
 	if h.oldBlocks == 0 && h.oldPageBlocks == 0 {

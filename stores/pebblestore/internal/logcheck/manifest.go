@@ -28,7 +28,7 @@ const (
 // IsManifest reports whether a file is a manifest.
 func IsManifest(name string) bool { return strings.HasPrefix(filepath.Base(name), ManifestPrefix) }
 
-// SyncedName returns the beginning of the names that say how far a manifest was synced.
+// syncedName returns the beginning of the names that say how far a manifest was synced.
 func syncedName(manifest string) string {
 	return SyncedPrefix + strings.TrimPrefix(manifest, ManifestPrefix) + "-"
 }

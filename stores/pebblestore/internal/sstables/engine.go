@@ -21,7 +21,7 @@ type Live struct {
 	Smallest, Largest uint64
 }
 
-// has reports whether a table with these keys and sequence numbers may be the one. The
+// Has reports whether a table with these keys and sequence numbers may be the one. The
 // manifest counts deletions of ranges, too, and numbers of entries that were left out. A
 // table of one number may have been ingested, and has its own then.
 func (l Live) Has(is Live) bool {

@@ -199,7 +199,8 @@ func unpack(b []byte, how block.CompressionIndicator) ([]byte, error) {
 	return out, block.DecompressInto(how, b, out)
 }
 
-// Columns are read as numbers in place, so a block must be aligned for numbers.
+// alignedOf returns n bytes that are aligned for numbers, as a block must be: its columns are read
+// as numbers in place.
 func alignedOf(n int) []byte {
 	const word = 8
 	return make([]byte, n, (n/word+1)*word)
