@@ -169,7 +169,7 @@ func (j *job) there(ctx context.Context, document, page []byte) (bool, error) {
 	if errors.Is(err, crawldb.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && !rec.IsSitemap() && decideByRecord(&rec) == Add, err
+	return err == nil && !rec.IsSitemap() && decideByRecord(&rec) == add, err
 }
 
 // advance goes on to the next visit that decides.

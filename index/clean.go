@@ -56,7 +56,7 @@ func clean(ctx context.Context, crawl crawldb.Store, w Writer, o CleanOptions, d
 		if err != nil {
 			return err
 		}
-		dead := decideByRecord(&d).Deletes()
+		dead := decideByRecord(&d).deletes()
 		if o.NutchCompat {
 			dead = d.Status == crawldb.Gone || d.Status == crawldb.Duplicate
 		}

@@ -28,9 +28,9 @@ func SwitchOf(on bool) Switch {
 // on reports whether it is on, given its default.
 func (s Switch) on(byDefault bool) bool { return s == On || s == Default && byDefault }
 
-// Input is what is known of one page: its record, and what one segment has of
+// input is what is known of one page: its record, and what one segment has of
 // it. All but Visit may be nil.
-type Input struct {
+type input struct {
 	Record *crawldb.Datum
 	Visit  *segment.Visit
 	Text   *segment.Text
@@ -38,107 +38,83 @@ type Input struct {
 	Parse  *segment.Parse
 }
 
-// Decision says what happens to a page in the index, and why.
-type Decision uint8
+// decision says what happens to a page in the index, and why.
+type decision uint8
 
 const (
-	// Add writes a document.
-	Add Decision = iota + 1
-	// Older consults the next older segment with a visit to the page.
-	Older
-	// Leave leaves the index as it is: there is nothing to change, or deletions
+	// add writes a document.
+	add decision = iota + 1
+	// older consults the next older segment with a visit to the page.
+	older
+	// leave leaves the index as it is: there is nothing to change, or deletions
 	// are switched off.
-	Leave
-	// LeaveUnparsed: there is content, but it was not parsed.
-	LeaveUnparsed
-	// LeaveNotModified: the content is what it was. (Nutch:
+	leave
+	// leaveUnparsed: there is content, but it was not parsed.
+	leaveUnparsed
+	// leaveNotModified: the content is what it was. (Nutch:
 	// indexer.skip.notmodified.)
-	LeaveNotModified
+	leaveNotModified
 	// The others delete the document: because the page is gone, redirects, has the
 	// content of a page with a better claim, is linked from nowhere, could not be
 	// parsed, or asks not to be indexed.
-	DeleteGone
-	DeleteRedirect
-	DeleteDuplicate
-	DeleteOrphan
-	DeleteFailedParse
-	DeleteNoIndex
+	deleteGone
+	deleteRedirect
+	deleteDuplicate
+	deleteOrphan
+	deleteFailedParse
+	deleteNoIndex
 )
 
-// Deletes reports whether the document is deleted.
-func (d Decision) Deletes() bool { return d >= DeleteGone }
+// deletes reports whether the document is deleted.
+func (d decision) deletes() bool { return d >= deleteGone }
 
-// Decide says what happens to a page. It is a pure function. By default the
-// record decides whether the page exists at all:
-//
-//	record                   visit                        decision
-//	none, db_gone            any                          DeleteGone
-//	db_redir_*               any                          DeleteRedirect
-//	db_duplicate             any                          DeleteDuplicate
-//	db_orphan                any                          DeleteOrphan
-//	db_parse_failed          any                          DeleteFailedParse
-//	another                  not modified, failed for now Older
-//	another, visited since   gone, redirect               Leave
-//	another                  gone                         DeleteGone
-//	another                  redirect                     DeleteRedirect
-//	another                  success, not parsable        DeleteFailedParse
-//	another                  success, not parsed          LeaveUnparsed
-//	another                  success, asks not to be      DeleteNoIndex
-//	db_notmodified           success                      Add, or LeaveNotModified if that is wanted
-//	another                  success                      Add
-//
-// A deletion that is switched off becomes Leave, except that a page that asks not
-// to be indexed is then indexed. A page that asks for this from some time on
-// counts as asking if it was visited after that, modified or not.
-//
-// With NutchCompat the rules are those of Nutch's indexer, in its order: see
-// [Options].
-func Decide(in Input, o Options) Decision {
+// decide says what happens to a page, as the table of [Run] has it.
+func decide(in input, o Options) decision {
 	if o.NutchCompat {
 		return decideAsNutch(in, o)
 	}
-	d := decide(in, o)
+	d := decideByVisit(in, o)
 	on := true
 	switch d {
-	case DeleteGone, DeleteRedirect, DeleteDuplicate, DeleteOrphan:
+	case deleteGone, deleteRedirect, deleteDuplicate, deleteOrphan:
 		on = o.DeleteGone.on(true)
-	case DeleteFailedParse:
+	case deleteFailedParse:
 		on = o.DeleteFailedParse.on(true)
 	}
 	if !on {
-		return Leave
+		return leave
 	}
 	return d
 }
 
-func decide(in Input, o Options) Decision {
+func decideByVisit(in input, o Options) decision {
 	rec, v := in.Record, in.Visit
 	if rec != nil && rec.IsSitemap() || in.Parse != nil && in.Parse.Sitemap {
-		return Leave // it is not a page
+		return leave // it is not a page
 	}
-	if d := decideByRecord(rec); d != Add {
+	if d := decideByRecord(rec); d != add {
 		return d
 	}
 	code := v.Outcome.Code
 	switch {
 	case o.older(code):
-		return Older
+		return older
 	case code != protocol.Success && v.Time.Before(rec.LastFetch):
-		return Leave // the time has passed
+		return leave // the time has passed
 	case code.Redirect():
-		return DeleteRedirect
+		return deleteRedirect
 	case code != protocol.Success:
-		return DeleteGone
+		return deleteGone
 	case in.Parse != nil && in.Parse.Error != "":
-		return DeleteFailedParse
+		return deleteFailedParse
 	case in.Data == nil:
-		return LeaveUnparsed
+		return leaveUnparsed
 	case o.DeleteRobotsNoIndex.on(true) && !in.Data.Parsed.Indexable(later(v.Time, rec.LastFetch)):
-		return DeleteNoIndex
+		return deleteNoIndex
 	case o.SkipNotModified && rec.Status == crawldb.NotModified:
-		return LeaveNotModified
+		return leaveNotModified
 	}
-	return Add
+	return add
 }
 
 func later(a, b time.Time) time.Time {
@@ -148,28 +124,28 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// decideByRecord returns Add for a record whose page exists.
-func decideByRecord(rec *crawldb.Datum) Decision {
+// decideByRecord returns add for a record whose page exists.
+func decideByRecord(rec *crawldb.Datum) decision {
 	if rec == nil {
-		return DeleteGone
+		return deleteGone
 	}
 	switch rec.Status {
 	case crawldb.Fetched, crawldb.NotModified, crawldb.Unfetched:
-		return Add
+		return add
 	case crawldb.RedirTemp, crawldb.RedirPerm:
-		return DeleteRedirect
+		return deleteRedirect
 	case crawldb.Duplicate:
-		return DeleteDuplicate
+		return deleteDuplicate
 	case crawldb.Orphan:
-		return DeleteOrphan
+		return deleteOrphan
 	case crawldb.ParseFailed:
-		return DeleteFailedParse
+		return deleteFailedParse
 	}
-	return DeleteGone
+	return deleteGone
 }
 
 // decideAsNutch makes Nutch's checks in Nutch's order.
-func decideAsNutch(in Input, o Options) Decision {
+func decideAsNutch(in input, o Options) decision {
 	code := in.Visit.Outcome.Code
 	fetched := !o.older(code) // else Nutch drops the fetch datum
 	failed := code == protocol.Success && in.Parse != nil && in.Parse.Error != ""
@@ -178,29 +154,29 @@ func decideAsNutch(in Input, o Options) Decision {
 	if in.Record != nil {
 		status = in.Record.Status
 	}
-	deleteGone := o.DeleteGone.on(false)
+	wantsGone := o.DeleteGone.on(false)
 	switch {
 	case o.DeleteRobotsNoIndex.on(false) && in.Data != nil && in.Data.Parsed.NoIndex:
-		return DeleteNoIndex
+		return deleteNoIndex
 	case !fetched:
-		return Older
+		return older
 	case o.DeleteFailedParse.on(false) && (failed || status == crawldb.ParseFailed):
-		return DeleteFailedParse
-	case deleteGone && (gone || status == crawldb.Gone):
-		return DeleteGone
-	case deleteGone && (code.Redirect() || status == crawldb.RedirTemp || status == crawldb.RedirPerm):
-		return DeleteRedirect
+		return deleteFailedParse
+	case wantsGone && (gone || status == crawldb.Gone):
+		return deleteGone
+	case wantsGone && (code.Redirect() || status == crawldb.RedirTemp || status == crawldb.RedirPerm):
+		return deleteRedirect
 	case in.Text == nil || in.Data == nil:
 		if code == protocol.Success && !failed {
-			return LeaveUnparsed
+			return leaveUnparsed
 		}
-		return Leave
-	case deleteGone && status == crawldb.Duplicate:
-		return DeleteDuplicate
+		return leave
+	case wantsGone && status == crawldb.Duplicate:
+		return deleteDuplicate
 	case o.SkipNotModified && status == crawldb.NotModified:
-		return LeaveNotModified
+		return leaveNotModified
 	case failed || code != protocol.Success:
-		return Leave
+		return leave
 	}
-	return Add
+	return add
 }

@@ -93,8 +93,31 @@ type Report struct {
 
 // Run writes a document for each page that was fetched and is still there, from
 // the newest segment with its content, and a deletion for each page that is not,
-// as [Decide] says; then it commits. links may be nil, which leaves out the
-// anchors.
+// then it commits. links may be nil, which leaves out the anchors. By default the
+// record decides whether the page exists at all:
+//
+//	record                   visit                        in the index
+//	none, db_gone            any                          deleted
+//	db_redir_*               any                          deleted
+//	db_duplicate             any                          deleted
+//	db_orphan                any                          deleted
+//	db_parse_failed          any                          deleted
+//	another                  not modified, failed for now as the next older segment says
+//	another, visited since   gone, redirect               left as it is
+//	another                  gone                         deleted
+//	another                  redirect                     deleted
+//	another                  success, not parsable        deleted
+//	another                  success, not parsed          left as it is
+//	another                  success, asks not to be      deleted
+//	db_notmodified           success                      written, or left with SkipNotModified
+//	another                  success                      written
+//
+// Where a deletion is switched off the index is left as it is, except that a page
+// that asks not to be indexed is then indexed. A page that asks for this from some
+// time on counts as asking if it was visited after that, modified or not.
+//
+// With NutchCompat the rules are those of Nutch's indexer, in its order: see
+// [Options].
 func Run(ctx context.Context, crawl crawldb.Store, links linkdb.Store, segments segment.Store, w Writer, o Options) (Report, error) {
 	j := job{crawl: crawl, links: links, segments: segments, w: w, o: o}
 	err := j.run(ctx)
@@ -214,7 +237,7 @@ func (j *job) segment(ctx context.Context, name string, n int, deciding *choice)
 			}
 		}
 		for i := range visits {
-			in := Input{Visit: &visits[i]}
+			in := input{Visit: &visits[i]}
 			url := in.Visit.URL
 			if len(t) > 0 && t[0].URL == url {
 				in.Text, t = &t[0], t[1:]
@@ -255,41 +278,41 @@ func pull[T any](next func() ([]T, error, bool), name, part string) ([]T, error)
 
 // page decides about a document by one visit. What is in the index afterwards depends
 // on the current record.
-func (j *job) page(ctx context.Context, name, url string, in Input, content []byte) error {
+func (j *job) page(ctx context.Context, name, url string, in input, content []byte) error {
 	rec, err := j.crawl.Get(ctx, in.Visit.URL)
 	if err == nil {
 		in.Record = &rec
 	} else if !errors.Is(err, crawldb.ErrNotFound) {
 		return err
 	}
-	d := Decide(in, j.o)
+	d := decide(in, j.o)
 	switch d {
-	case Add:
+	case add:
 		return j.add(ctx, name, url, in, content)
-	case LeaveUnparsed:
+	case leaveUnparsed:
 		j.report.Unparsed++
-	case LeaveNotModified:
+	case leaveNotModified:
 		j.report.NotModified++
-	case DeleteGone:
+	case deleteGone:
 		j.report.Gone++
-	case DeleteRedirect:
+	case deleteRedirect:
 		j.report.Redirects++
-	case DeleteDuplicate:
+	case deleteDuplicate:
 		j.report.Duplicates++
-	case DeleteOrphan:
+	case deleteOrphan:
 		j.report.Orphans++
-	case DeleteFailedParse:
+	case deleteFailedParse:
 		j.report.FailedParse++
-	case DeleteNoIndex:
+	case deleteNoIndex:
 		j.report.NoIndex++
 	}
-	if d.Deletes() {
+	if d.deletes() {
 		return j.remove(ctx, url)
 	}
 	return nil
 }
 
-func (j *job) add(ctx context.Context, name, url string, in Input, content []byte) error {
+func (j *job) add(ctx context.Context, name, url string, in input, content []byte) error {
 	v := in.Visit
 	doc := &Document{
 		URL: url, Title: in.Data.Parsed.Title, Host: crawldb.Host(url),

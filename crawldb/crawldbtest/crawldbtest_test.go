@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 	err := crawldbtest.Check(t.Context(), harness(func(e *engine) crawldb.Store {
 		return changed{e, func(d *crawldb.Datum) { d.ETag = "" }}
 	}, nil, nil))
-	var broken *crawldbtest.Error
+	var broken *kit.Error
 	if !errors.As(err, &broken) || broken.Rule != "every field is kept" {
 		t.Errorf("error is %v, want one of the rule about fields", err)
 	}

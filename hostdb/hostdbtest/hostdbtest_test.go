@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 	err := hostdbtest.Check(t.Context(), harness(func(e *engine) hostdb.Store {
 		return changed{e, func(h *hostdb.Host) { h.Backoff = 0 }}
 	}, nil, nil))
-	var broken *hostdbtest.Error
+	var broken *kit.Error
 	if !errors.As(err, &broken) || broken.Rule != "every field is kept" {
 		t.Errorf("error is %v, want one of the rule about fields", err)
 	}

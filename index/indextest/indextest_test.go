@@ -169,7 +169,7 @@ func TestCheck(t *testing.T) {
 		t.Error("an empty harness was passed")
 	}
 	err := indextest.Check(t.Context(), harness(func(e *engine) { e.dropsSegment = true }))
-	var broken *indextest.Error
+	var broken *kit.Error
 	if !errors.As(err, &broken) || broken.Rule != "every field is kept" || !strings.Contains(err.Error(), "Segment is") {
 		t.Errorf("error is %v, want one that names rule and field", err)
 	}

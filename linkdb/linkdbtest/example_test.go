@@ -2,8 +2,8 @@ package linkdbtest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/linkdb/linkdbtest"
@@ -22,9 +22,7 @@ func ExampleCheck() {
 	err := linkdbtest.Check(context.Background(), linkdbtest.Harness{
 		Open: func() (linkdb.Store, error) { return boundless{new(memstore.Links)}, nil },
 	})
-	var first *linkdbtest.Error
-	if errors.As(err, &first) {
-		fmt.Println(first.Rule)
-	}
-	// Output: merging again changes nothing
+	rule, _, _ := strings.Cut(err.Error(), " is broken")
+	fmt.Println(rule)
+	// Output: rule "merging again changes nothing"
 }

@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 	err := linkdbtest.Check(t.Context(), harness(func(e *engine) linkdb.Store {
 		return given{e, func(l *linkdb.Inlink) { l.Anchor = "" }}
 	}, nil, nil))
-	var broken *linkdbtest.Error
+	var broken *kit.Error
 	if !errors.As(err, &broken) || broken.Rule != "any string can be a URL or an anchor" {
 		t.Errorf("error is %v, want one of the rule about strings", err)
 	}

@@ -48,14 +48,11 @@ type Harness struct {
 	Patience time.Duration
 }
 
-// Error says which rule a parser broke, in its field Rule, and how, in Err.
-type Error = kit.Error
-
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
-// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
-// or nil. Rules that the harness cannot test are skipped.
+// Check is [Run] without a test: it returns nil, or an error for each broken rule, joined:
+// rule "its name" is broken, and how. Rules that the harness cannot test are skipped.
 func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
 func (h Harness) kit() kit.Kit[*check] {

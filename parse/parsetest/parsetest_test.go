@@ -273,7 +273,7 @@ func TestCheckNamesTheRule(t *testing.T) {
 			return nil
 		}}
 	}))
-	var broken *Error
+	var broken *kit.Error
 	if !errors.As(err, &broken) || broken.Rule != "links are absolute" || !strings.HasPrefix(err.Error(), `rule "links are absolute" is broken`) {
 		t.Errorf("%v", err)
 	}

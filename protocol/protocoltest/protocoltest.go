@@ -62,14 +62,11 @@ type Page struct {
 	Stall bool
 }
 
-// Error says which rule a protocol broke, in its field Rule, and how, in Err.
-type Error = kit.Error
-
 // Run checks each rule in a subtest of its name.
 func Run(t *testing.T, h Harness) { h.kit().Run(t) }
 
-// Check is [Run] without a test: it returns an [*Error] for each broken rule, joined,
-// or nil. Rules whose pages the harness cannot serve are skipped.
+// Check is [Run] without a test: it returns nil, or an error for each broken rule, joined:
+// rule "its name" is broken, and how. Rules whose pages the harness cannot serve are skipped.
 func Check(ctx context.Context, h Harness) error { return h.kit().Check(ctx) }
 
 func (h Harness) kit() kit.Kit[*check] {

@@ -299,7 +299,7 @@ func broken(err error) (names []string) {
 		return nil
 	}
 	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		var r *scheduletest.Error
+		var r *kit.Error
 		if errors.As(e, &r) {
 			names = append(names, r.Rule)
 		}
