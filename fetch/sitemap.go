@@ -465,7 +465,7 @@ func (s *sitemapReading) accept(v *visitResult, scope *sitemap.Scope, e sitemap.
 // hint returns what an entry says about a page. Dates in the future are
 // ignored.
 func (s *sitemapReading) hint(e sitemap.Entry) (m crawldb.Meta) {
-	h := crawldb.SitemapEntry{Every: e.ChangeFreq.Interval(), Priority: e.Priority, HasPriority: e.HasPriority}
+	h := crawldb.SitemapEntry{Every: e.Interval, Priority: e.Priority, HasPriority: e.HasPriority}
 	if !e.Modified.After(s.at) && e.Modified.Year() > 1990 {
 		h.Modified, h.Span = e.Modified, e.Span
 	}

@@ -44,7 +44,7 @@ const (
 //	3xx, five of them      followed, to other hosts too
 //	3xx, a sixth           as 4xx; so are a loop and a redirect without a target
 //	429, 5xx, no answer    the last good copy is valid; without one nothing may
-//	                       be visited for now ([Rules].Unavailable)
+//	                       be visited for now ([Rules].unavailable)
 //	the same for 30 days   as 4xx
 //
 // A server that fails is asked again after a minute, then after twice the time
@@ -95,7 +95,7 @@ type Cache struct {
 	Parse func(body []byte, products ...string) *Rules
 	// OnRedirect is called before Fetch follows a redirect, and returns the URL to request:
 	// to, or another spelling of it. An error says why it must not be requested: the
-	// file then cannot be fetched ([Rules].Unavailable, with the error as Reason).
+	// file then cannot be fetched ([Rules].unavailable, with the error as Reason).
 	// Nil follows all redirects over http and https. Callers that have rules for each
 	// redirect and pauses for each server make the requests one by one: see [Fetch].
 	OnRedirect func(ctx context.Context, from, to string) (string, error)
@@ -266,7 +266,7 @@ func (c *Cache) rulesOf(rec hostdb.Robots) *Rules {
 		}
 		return parse(rec.Body, products, c.maxBytes())
 	case !rec.FailingSince.IsZero() && rec.Fetched.Sub(rec.FailingSince) < maxFailing:
-		return Unavailable()
+		return unavailable()
 	case c.deniesAll(rec.Status):
 		return DenyAll()
 	}

@@ -178,7 +178,7 @@ func (f *Fetch) GiveUp(reason string) {
 	if f.next == "" {
 		return
 	}
-	r := Unavailable()
+	r := unavailable()
 	r.Reason = reason
 	now := f.c.now().UTC().Truncate(time.Millisecond)
 	f.c.remember(entry{origin: f.origin, rules: r, fetched: now, expires: now.Add(maxPause), size: 256 + len(reason)})

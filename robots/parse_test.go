@@ -325,7 +325,7 @@ func TestRulesThatAreNotParsed(t *testing.T) {
 	}{
 		{"AllowAll", robots.AllowAll(), true, false},
 		{"DenyAll", robots.DenyAll(), false, false},
-		{"Unavailable", robots.Unavailable(), false, true},
+		{"Unavailable", robots.ParseResponse(503, nil), false, true},
 		{"NewRules", robots.NewRules(robots.RuleSet{}), true, false},
 		{"NewRules that deny", robots.NewRules(robots.RuleSet{Allow: func(string) bool { return false }}), false, false},
 		{"an empty file", robots.Parse(nil, "bot"), true, false},

@@ -47,7 +47,7 @@ type Rules struct {
 	// in file order and without duplicates. They are as written: possibly
 	// relative, possibly on another host.
 	Sitemaps []string
-	// Unavailable says that the file could not be fetched: the server fails,
+	// unavailable says that the file could not be fetched: the server fails,
 	// and nothing may be visited until the file has been requested again. A
 	// visit that such rules forbid should be postponed, not given up.
 	Unavailable bool
@@ -90,7 +90,7 @@ func NewRules(s RuleSet) *Rules {
 // request for its robots.txt, after redirects: the HTTP status, and the body if
 // it is 2xx. A status of zero means no answer at all. See [Cache] for the
 // table. Callers who have a good copy should, like the Cache, keep it for 30
-// days while the rules are Unavailable.
+// days while the rules are unavailable.
 func ParseResponse(status int, body []byte, products ...string) *Rules {
 	switch {
 	case status >= 200 && status < 300:
@@ -98,7 +98,7 @@ func ParseResponse(status int, body []byte, products ...string) *Rules {
 	case status >= 300 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusNotModified:
 		return AllowAll()
 	}
-	return Unavailable()
+	return unavailable()
 }
 
 // AllowAll returns the rules of a site without robots.txt.
@@ -107,10 +107,10 @@ func AllowAll() *Rules { return &Rules{} }
 // DenyAll returns rules that forbid everything but /robots.txt.
 func DenyAll() *Rules { return &Rules{deny: true} }
 
-// Unavailable returns the rules of a site whose robots.txt cannot be fetched
+// unavailable returns the rules of a site whose robots.txt cannot be fetched
 // for now: they forbid everything but /robots.txt. (RFC 9309 section 2.3.1.4
 // calls such a file unreachable.)
-func Unavailable() *Rules { return &Rules{deny: true, Unavailable: true} }
+func unavailable() *Rules { return &Rules{deny: true, Unavailable: true} }
 
 // Allowed reports whether a URL of the site may be visited. It takes an
 // absolute URL, or a path with its query; the fragment is ignored, and so is

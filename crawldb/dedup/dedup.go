@@ -91,8 +91,8 @@ type Report struct {
 	Resumed bool
 }
 
-// MarkName is the name of the progress mark of an unfinished run with NutchCompat.
-const MarkName = "dedup"
+// markName is the name of the progress mark of an unfinished run with NutchCompat.
+const markName = "dedup"
 
 const chunk = 10_000
 

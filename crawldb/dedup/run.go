@@ -176,7 +176,7 @@ func (r *run) flush(ctx context.Context, end bool) error {
 		if !end {
 			cursor = r.cursor()
 		}
-		b.Marks = crawldb.Mark(MarkName, cursor)
+		b.Marks = crawldb.Mark(markName, cursor)
 	} else if len(urls) == 0 {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (r *run) resume(ctx context.Context) (begin, error) {
 	if !r.o.NutchCompat {
 		return begin{}, nil
 	}
-	cursor, err := r.crawl.Mark(ctx, MarkName)
+	cursor, err := r.crawl.Mark(ctx, markName)
 	if err != nil || cursor == "" {
 		return begin{}, err
 	}
@@ -270,7 +270,7 @@ func (r *run) resume(ctx context.Context) (begin, error) {
 	at, rest := extsort.CutPart(rest)
 	_, best, err := decode(rest)
 	if err != nil {
-		return begin{}, fmt.Errorf("progress mark %q: %w", MarkName, err)
+		return begin{}, fmt.Errorf("progress mark %q: %w", markName, err)
 	}
 	r.report.Resumed = true
 	return begin{group: group, at: string(at), best: best}, nil

@@ -338,7 +338,7 @@ func TestKilledRunIsRepeated(t *testing.T) {
 			if got := statuses(t, db.Crawl()); !maps.Equal(got, want) {
 				t.Fatalf("seed %d, death %d: %v, want %v", seed, deaths, got, want)
 			}
-			if mark, err := db.Crawl().Mark(t.Context(), MarkName); err != nil || mark != "" {
+			if mark, err := db.Crawl().Mark(t.Context(), markName); err != nil || mark != "" {
 				t.Errorf("a mark is left: %q, %v", mark, err)
 			}
 		}
@@ -348,7 +348,7 @@ func TestKilledRunIsRepeated(t *testing.T) {
 func TestMarkOfOtherOptions(t *testing.T) {
 	var db memstore.DB
 	put(t, db.Crawl(), rec("http://a.example/a", "s", 1, 0), rec("http://a.example/b", "s", 2, 0))
-	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(MarkName, "something else")}); err != nil {
+	if err := db.Crawl().Update(t.Context(), crawldb.Batch{Marks: crawldb.Mark(markName, "something else")}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Run(t.Context(), db.Crawl(), Options{NutchCompat: true})

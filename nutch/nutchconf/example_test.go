@@ -36,10 +36,13 @@ func Example() {
 	// -D fetcher.thread.fetch: unknown: Nutch has no such property; did you mean fetcher.threads.fetch?
 }
 
-func ExampleLookup() {
-	p, _ := nutchconf.Lookup("generate.min.interval")
-	fmt.Println(p.Support, p.Field, p.Flag)
-	fmt.Println(p.Note)
+func ExampleProperties() {
+	for _, p := range nutchconf.Properties() {
+		if p.Name == "generate.min.interval" {
+			fmt.Println(p.Support, p.Field, p.Flag)
+			fmt.Println(p.Note)
+		}
+	}
 	// Output:
 	// yes generate.Options.MaxInterval generate -max-interval
 	// the longest interval, despite its name

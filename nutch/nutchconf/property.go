@@ -83,14 +83,6 @@ func Properties() iter.Seq2[string, Property] {
 	}
 }
 
-// Lookup returns the row of a property; false if Nutch has no such property.
-func Lookup(name string) (Property, bool) {
-	if p := row(name); p != nil {
-		return *p, true
-	}
-	return Property{}, false
-}
-
 // row finds a property in the table; nil if it is not in it.
 func row(name string) *Property {
 	for g := range groups {

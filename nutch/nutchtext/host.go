@@ -36,12 +36,12 @@ func AppendHost(b []byte, h *hostdb.Host) []byte {
 	}
 	b = checked.UTC().AppendFormat(append(b, '\t'), "2006-01-02 15:04:05")
 	b = append(append(append(b, '\t'), h.Homepage...), '\t')
-	var meta []Pair
+	var meta []pair
 	for _, name := range slices.Sorted(maps.Keys(h.Fields)) {
-		meta = append(meta, Pair{name, field(name, h.Fields[name])})
+		meta = append(meta, pair{name, field(name, h.Fields[name])})
 	}
 	if h.Overdue > 0 {
-		meta = append(meta, Pair{"num.overdue", strconv.FormatInt(h.Overdue, 10)})
+		meta = append(meta, pair{"num.overdue", strconv.FormatInt(h.Overdue, 10)})
 	}
 	javaOrder(meta)
 	for _, m := range meta {

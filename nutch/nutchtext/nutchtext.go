@@ -23,7 +23,7 @@ import (
 // with a line of one blank.
 //
 // What Nutch keeps as metadata, but this module as fields or under another name,
-// is printed as in Nutch: see [Metadata].
+// is printed as in Nutch: see [metadata].
 func AppendDatum(b []byte, d *crawldb.Datum) []byte {
 	b = append(b, "Version: 7\nStatus: "...)
 	b = strconv.AppendInt(b, int64(d.Status), 10)
@@ -32,8 +32,8 @@ func AppendDatum(b []byte, d *crawldb.Datum) []byte {
 		name = "unknown"
 	}
 	b = append(append(b, " ("...), name...)
-	b = append(append(b, ")\nFetch time: "...), Date(d.FetchTime)...)
-	b = append(append(b, "\nModified time: "...), Date(d.Modified)...)
+	b = append(append(b, ")\nFetch time: "...), date(d.FetchTime)...)
+	b = append(append(b, "\nModified time: "...), date(d.Modified)...)
 	b = strconv.AppendInt(append(b, "\nRetries since fetch: "...), int64(int8(d.Retries)), 10)
 	seconds := int64(d.Interval / time.Second)
 	b = strconv.AppendInt(append(b, "\nRetry interval: "...), seconds, 10)
@@ -46,7 +46,7 @@ func AppendDatum(b []byte, d *crawldb.Datum) []byte {
 		b = hex.AppendEncode(b, d.Signature)
 	}
 	b = append(b, "\nMetadata: \n "...)
-	for _, p := range Metadata(d) {
+	for _, p := range metadata(d) {
 		b = append(append(append(append(append(b, '\t'), p.Name...), '='), p.Value...), '\n')
 	}
 	return b
@@ -59,10 +59,10 @@ func AppendRecord(b []byte, d *crawldb.Datum) []byte {
 	return append(AppendDatum(b, d), '\n')
 }
 
-// Pair is an entry of metadata.
-type Pair struct{ Name, Value string }
+// pair is an entry of metadata.
+type pair struct{ Name, Value string }
 
-// Metadata returns the metadata that Nutch would have in a record, in the order in
+// metadata returns the metadata that Nutch would have in a record, in the order in
 // which it would print them. These names of ours stand for Nutch's:
 //
 //	schedule.fixed   fixedInterval, a float
@@ -75,8 +75,8 @@ type Pair struct{ Name, Value string }
 // state that other policies keep here has no counterpart in Nutch, and is left out:
 // the names that begin with "opic.", "schedule." or "update.". All others are as
 // they are.
-func Metadata(d *crawldb.Datum) []Pair {
-	var out []Pair
+func metadata(d *crawldb.Datum) []pair {
+	var out []pair
 	set := func(name, value string) {
 		for i := range out {
 			if out[i].Name == name {
@@ -84,7 +84,7 @@ func Metadata(d *crawldb.Datum) []Pair {
 				return
 			}
 		}
-		out = append(out, Pair{name, value})
+		out = append(out, pair{name, value})
 	}
 	for name, value := range d.Meta.All() {
 		switch name {
@@ -150,7 +150,7 @@ func generated(d *crawldb.Datum) time.Time {
 // org.apache.hadoop.io.Text yields them: by the slot of a table of at least 16,
 // and more than four thirds of the number of pairs. Of those that share a slot
 // the one that was put there first is first.
-func javaOrder(pairs []Pair) {
+func javaOrder(pairs []pair) {
 	slots := uint32(16)
 	for len(pairs) > int(slots)*3/4 {
 		slots *= 2
@@ -162,7 +162,7 @@ func javaOrder(pairs []Pair) {
 		}
 		return (h ^ h>>16) & (slots - 1)
 	}
-	slices.SortFunc(pairs, func(a, b Pair) int {
+	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(slot(a.Name), slot(b.Name)), cmp.Compare(turn(a.Name), turn(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 }

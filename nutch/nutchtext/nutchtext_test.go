@@ -1,4 +1,4 @@
-package nutchtext_test
+package nutchtext
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
-	"github.com/recrawl/recrawl/nutch/nutchtext"
 )
 
 // From the rules of Float.toString in the Java API, and its examples.
@@ -28,7 +27,7 @@ func TestFloat(t *testing.T) {
 		{1.0 / 4096, "2.4414062E-4"}, {-1.0 / 4096, "-2.4414062E-4"}, {2097152.25, "2097152.2"}, {2097152.75, "2097152.8"},
 		{2e-3, "0.002"}, {1e23, "1.0E23"}, {3.3554432e7, "3.3554432E7"}, {8.5e-10, "8.5E-10"}, {1e-10, "1.0E-10"}, {100, "100.0"}, {1000, "1000.0"}, {0.010011, "0.010011"},
 	} {
-		if got := nutchtext.Float(test.f); got != test.want {
+		if got := Float(test.f); got != test.want {
 			t.Errorf("Float(%v) = %s, want %s", test.f, got, test.want)
 		}
 	}
@@ -39,7 +38,7 @@ func TestFloat(t *testing.T) {
 		{0, "0.0"}, {0.01, "0.01"}, {0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"}, {2e23, "2.0E23"}, {4.9e-324, "4.9E-324"}, {9.9e-324, "9.9E-324"}, {1e7, "1.0E7"}, {math.MaxFloat64, "1.7976931348623157E308"},
 		{0.10000000149011612, "0.10000000149011612"}, {1e-3, "0.001"}, {-1.5e-4, "-1.5E-4"}, {1.0e16, "1.0E16"},
 	} {
-		if got := nutchtext.Double(test.f); got != test.want {
+		if got := double(test.f); got != test.want {
 			t.Errorf("Double(%v) = %s, want %s", test.f, got, test.want)
 		}
 	}
@@ -55,7 +54,7 @@ func FuzzFloat(f *testing.F) {
 		if v != v || math.IsInf(float64(v), 0) {
 			return
 		}
-		text := nutchtext.Float(v)
+		text := Float(v)
 		back, err := strconv.ParseFloat(text, 32)
 		if err != nil || math.Float32bits(float32(back)) != bits {
 			t.Errorf("%x is %s, which is %x, %v", bits, text, math.Float32bits(float32(back)), err)
@@ -83,7 +82,7 @@ func TestDate(t *testing.T) {
 		{time.Date(2026, 1, 5, 8, 0, 0, 999_000_000, time.FixedZone("", 3600)), "Mon Jan 05 07:00:00 UTC 2026"},
 		{time.Date(12026, 1, 5, 8, 0, 0, 0, time.UTC), "Mon Jan 05 08:00:00 UTC 12026"},
 	} {
-		if got := nutchtext.Date(test.t); got != test.want {
+		if got := date(test.t); got != test.want {
 			t.Errorf("Date(%v) = %q, want %q", test.t, got, test.want)
 		}
 	}
@@ -107,7 +106,7 @@ func TestDatum(t *testing.T) {
 			"\tVersion: 7\nStatus: 77 (unknown)\nFetch time: Thu Jan 01 00:00:00 UTC 1970\nModified time: Thu Jan 01 00:00:00 UTC 1970\nRetries since fetch: -56\n" +
 				"Retry interval: 0 seconds (0 days)\nScore: 0.0\nSignature: \nMetadata: \n \n"},
 	} {
-		if got := string(nutchtext.AppendRecord(nil, &test.d)); got != test.want {
+		if got := string(AppendRecord(nil, &test.d)); got != test.want {
 			t.Errorf("%s: %q\nwant %q", test.name, got, test.want)
 		}
 	}
@@ -133,7 +132,7 @@ func TestMetadata(t *testing.T) {
 		{crawldb.Datum{Meta: crawldb.MetaOf("page.description", "x")}, "[{description x}]"},
 		{crawldb.Datum{Meta: crawldb.MetaOf("lang", "seed", "page.lang", "page")}, "[{lang page}]"},
 	} {
-		if got := fmt.Sprint(nutchtext.Metadata(&test.d)); got != test.want {
+		if got := fmt.Sprint(metadata(&test.d)); got != test.want {
 			t.Errorf("%v: %s, want %s", test.d.Meta, got, test.want)
 		}
 	}
@@ -144,7 +143,7 @@ func TestHost(t *testing.T) {
 		DNSFailures: 10, ConnectionFailures: 11, Score: 0.5, LastCheck: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), Homepage: "https://a.example/", Overdue: 2,
 		Fields: map[string]float64{"min._rs_": 15, "avg._rs_": 20.25, "Content-Type.text/html": 3, "mine": 0.5}}
 	want := "a.example\t1\t2\t3\t4\t5\t6\t21\t10\t11\t21\t0.5\t2026-01-05 08:00:00\thttps://a.example/\t"
-	got := string(nutchtext.AppendHost(nil, &h))
+	got := string(AppendHost(nil, &h))
 	if len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -153,7 +152,7 @@ func TestHost(t *testing.T) {
 			t.Errorf("%q has no %q", got, m)
 		}
 	}
-	if got, want := string(nutchtext.AppendHost(nil, &hostdb.Host{Name: "b"})), "b\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0.0\t1970-01-01 00:00:00\t\t\n"; got != want {
+	if got, want := string(AppendHost(nil, &hostdb.Host{Name: "b"})), "b\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0.0\t1970-01-01 00:00:00\t\t\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -161,7 +160,7 @@ func TestHost(t *testing.T) {
 // The order of a table of 16 slots is not that of one of 32.
 func TestOrderOfMetadata(t *testing.T) {
 	names := func(d *crawldb.Datum) (all []string) {
-		for _, p := range nutchtext.Metadata(d) {
+		for _, p := range metadata(d) {
 			all = append(all, p.Name)
 		}
 		return all
@@ -206,7 +205,7 @@ func TestOrderOfJavasHashMap(t *testing.T) {
 			d.Meta.Set(name, "")
 		}
 		var got []string
-		for _, p := range nutchtext.Metadata(&d) {
+		for _, p := range metadata(&d) {
 			got = append(got, p.Name)
 		}
 		if got := strings.Join(got, " "); got != want {
@@ -218,7 +217,7 @@ func TestOrderOfJavasHashMap(t *testing.T) {
 // Values are written without escapes, as in Nutch.
 func TestValuesAreNotEscaped(t *testing.T) {
 	d := crawldb.Datum{Meta: crawldb.MetaOf("a", "x\ny\tz\r\x00", "b", "=", "c d", "", "é", "𝒳")}
-	_, got, _ := strings.Cut(string(nutchtext.AppendDatum(nil, &d)), "Metadata: \n ")
+	_, got, _ := strings.Cut(string(AppendDatum(nil, &d)), "Metadata: \n ")
 	if want := "\ta=x\ny\tz\r\x00\n\tb==\n\tc d=\n\té=𝒳\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -26,9 +26,9 @@ func AppendStats(b []byte, st *crawldb.Stats, hosts bool) []byte {
 	line("shortest fetch interval:\t%s", DaysHMS(int64(st.Interval.Min)))
 	line("avg fetch interval:\t%s", DaysHMS(int64(st.Interval.Mean)))
 	line("longest fetch interval:\t%s", DaysHMS(int64(st.Interval.Max)))
-	line("earliest fetch time:\t%s", Date(st.EarliestFetch.Truncate(time.Minute)))
-	line("avg of fetch times:\t%s", Date(st.MeanFetch))
-	line("latest fetch time:\t%s", Date(st.LatestFetch.Truncate(time.Minute)))
+	line("earliest fetch time:\t%s", date(st.EarliestFetch.Truncate(time.Minute)))
+	line("avg of fetch times:\t%s", date(st.MeanFetch))
+	line("latest fetch time:\t%s", date(st.LatestFetch.Truncate(time.Minute)))
 	// The keys are in the order of texts: retry 10 is before retry 2.
 	for _, r := range slices.SortedFunc(maps.Keys(st.Retries), func(a, b int) int { return slices.Compare([]byte(strconv.Itoa(a)), []byte(strconv.Itoa(b))) }) {
 		line("retry %d:\t%d", r, st.Retries[r])
@@ -37,15 +37,15 @@ func AppendStats(b []byte, st *crawldb.Stats, hosts bool) []byte {
 		line("score == NaN:\t%d", st.NaN)
 	}
 	for i, q := range st.Score.Quantiles {
-		line("score quantile %s:\t%s", Double(st.Asked[i]), Double(q))
+		line("score quantile %s:\t%s", double(st.Asked[i]), double(q))
 	}
-	line("min score:\t%s", Double(float64(float32(st.Score.Min))))
+	line("min score:\t%s", double(float64(float32(st.Score.Min))))
 	mean := st.Score.Mean
 	if n := float64(st.Total - st.NaN); n > 0 { // the sum has 32 bits, the mean 64
 		mean = float64(float32(mean*n)) / n
 	}
-	line("avg score:\t%s", Double(mean))
-	line("max score:\t%s", Double(float64(float32(st.Score.Max))))
+	line("avg score:\t%s", double(mean))
+	line("max score:\t%s", double(float64(float32(st.Score.Max))))
 	for _, s := range crawldb.Statuses() {
 		if st.Statuses[s] == 0 {
 			continue

@@ -41,7 +41,7 @@ func ExampleReader() {
 		if e.HasPriority {
 			priority = e.Priority
 		}
-		fmt.Println(e.URL, priority, e.ChangeFreq)
+		fmt.Println(e.URL, priority, e.Interval)
 		if !e.Modified.IsZero() {
 			fmt.Println("  changed between", e.Modified.Format("Jan 2 15:04"), "and", e.Modified.Add(e.Span).Format("Jan 2 15:04"))
 		}
@@ -49,10 +49,10 @@ func ExampleReader() {
 	rep := r.Report()
 	fmt.Println(rep.Format, rep.Entries, rep.Truncated, rep.Reason)
 	// Output:
-	// https://example.com/news/today?id=1&lang=en 0.9 hourly
+	// https://example.com/news/today?id=1&lang=en 0.9 1h0m0s
 	//   changed between May 3 00:00 and May 4 00:00
 	// not for this sitemap to say: https://example.com/shop/
-	// https://example.com/news/yesterday 0.5 unknown
+	// https://example.com/news/yesterday 0.5 0s
 	// urlset 3 true the document ends before its last tag
 }
 

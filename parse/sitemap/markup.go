@@ -13,8 +13,6 @@ const (
 
 	// maxField limits dates, words and numbers.
 	maxField = 128
-
-	maxAlternates = 500
 )
 
 // field is an element of an entry that matters.
@@ -353,11 +351,12 @@ func (m *markup) leaveField() {
 		}
 		bad = bad || !ok
 	case freqField:
-		freq := changeFreq(v)
-		if m.e.ChangeFreq == Unknown {
-			m.e.ChangeFreq = freq
+		freq := string(bytes.ToLower(v))
+		every := interval(freq)
+		if every > 0 && m.e.ChangeFreq == "" {
+			m.e.ChangeFreq, m.e.Interval = freq, every
 		}
-		bad = freq == Unknown
+		bad = every == 0
 	case priorityField:
 		p, ok := priority(v)
 		if ok && !bad && !m.e.HasPriority {
@@ -380,14 +379,12 @@ func (m *markup) found(rank int, ref []byte) {
 	}
 }
 
-// link reads the attributes of a link: of Atom, of a feed with Atom links in
-// it, or of another version of a page.
+// link reads the attributes of a link of Atom, or of a feed with Atom links in it.
 func (m *markup) link(prefix uint32) {
-	feed := m.format != URLSet && m.format != Index
-	if feed && prefix != m.prefix || !feed && !m.r.opts.Alternates {
+	if m.format == URLSet || m.format == Index || prefix != m.prefix {
 		return
 	}
-	var href, lang []byte
+	var href []byte
 	alternate, rank, base := true, 3, m.base
 	based := false
 	for {
@@ -398,12 +395,10 @@ func (m *markup) link(prefix uint32) {
 		switch string(name) {
 		case "href":
 			href = unescape(val)
-		case "hreflang":
-			lang = unescape(val)
 		case "rel":
 			alternate = hasWord(val, "alternate")
 		case "type":
-			if feed && !bytes.Contains(val, []byte("html")) {
+			if !bytes.Contains(val, []byte("html")) {
 				rank = 2
 			}
 		case "xml:base":
@@ -412,16 +407,8 @@ func (m *markup) link(prefix uint32) {
 			}
 		}
 	}
-	switch {
-	case !alternate || href == nil:
-	case feed:
+	if alternate && href != nil {
 		m.found(rank, href)
-	case len(m.e.Alternates) < maxAlternates:
-		if u := m.resolve(href, false); u != "" && len(lang) <= maxField {
-			m.e.Alternates = append(m.e.Alternates, Alternate{valid(lang), u})
-		} else {
-			m.r.report.BadURLs++
-		}
 	}
 	m.base = base
 }
@@ -503,15 +490,6 @@ func hasWord(b []byte, word string) bool {
 		}
 	}
 	return false
-}
-
-func changeFreq(b []byte) ChangeFreq {
-	for f := Always; f <= Never; f++ {
-		if bytes.EqualFold(b, []byte(f.String())) {
-			return f
-		}
-	}
-	return Unknown
 }
 
 // priority parses a number from 0 to 1, in digits. Some write a comma.

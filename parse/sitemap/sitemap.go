@@ -77,8 +77,6 @@ type Options struct {
 	MaxRatio int
 	// MaxURL is how many bytes a URL may have; the default is 4,096.
 	MaxURL int
-	// Alternates asks for Entry.Alternates.
-	Alternates bool
 }
 
 // Entry is what a document says about one URL. It shares no memory with the
@@ -98,78 +96,36 @@ type Entry struct {
 	// Span is the length of the unit that Modified was given in: from a second to a
 	// year. It is zero if Modified is.
 	Span time.Duration
-	// ChangeFreq is how often the page changes; Unknown if absent.
-	ChangeFreq ChangeFreq
+	// ChangeFreq is how often the page changes, as a word of sitemaps.org in lower case,
+	// and Interval that time in Nutch's numbers: a second for "always", 30 days for
+	// "monthly", 365 for "yearly", 2³¹-1 seconds for "never". Both are zero if absent or
+	// unreadable.
+	ChangeFreq string
+	Interval   time.Duration
 	// Priority is from 0 to 1; HasPriority says that it is present. A priority that
 	// is out of range, or not a number, counts as absent.
 	Priority    float32
 	HasPriority bool
-	// Alternates are the versions of the page in other languages (xhtml:link),
-	// if Options.Alternates is set; at most 500.
-	Alternates []Alternate
 }
 
-// Alternate is another version of a page.
-type Alternate struct {
-	Lang string // hreflang as written: "de", "pt-BR", "x-default"
-	URL  string // as Entry.URL
-}
-
-// ChangeFreq is how often a page changes, according to its site.
-type ChangeFreq uint8
-
-// The words of sitemaps.org.
-const (
-	Unknown ChangeFreq = iota
-	Always
-	Hourly
-	Daily
-	Weekly
-	Monthly
-	Yearly
-	Never
-)
-
-// String returns the word of sitemaps.org, "unknown" for Unknown.
-func (f ChangeFreq) String() string {
-	switch f {
-	case Always:
-		return "always"
-	case Hourly:
-		return "hourly"
-	case Daily:
-		return "daily"
-	case Weekly:
-		return "weekly"
-	case Monthly:
-		return "monthly"
-	case Yearly:
-		return "yearly"
-	case Never:
-		return "never"
-	}
-	return "unknown"
-}
-
-// Interval returns the time between two changes, in Nutch's numbers: a second
-// for Always, 30 days for Monthly, 365 for Yearly, 2³¹-1 seconds for Never. It is
-// zero for Unknown.
-func (f ChangeFreq) Interval() time.Duration {
+// interval is the time between two changes for each word of sitemaps.org, in Nutch's
+// numbers.
+func interval(changeFreq string) time.Duration {
 	const day = 24 * time.Hour
-	switch f {
-	case Always:
+	switch changeFreq {
+	case "always":
 		return time.Second
-	case Hourly:
+	case "hourly":
 		return time.Hour
-	case Daily:
+	case "daily":
 		return day
-	case Weekly:
+	case "weekly":
 		return 7 * day
-	case Monthly:
+	case "monthly":
 		return 30 * day
-	case Yearly:
+	case "yearly":
 		return 365 * day
-	case Never:
+	case "never":
 		return (1<<31 - 1) * time.Second
 	}
 	return 0
@@ -216,7 +172,7 @@ type Report struct {
 	Bytes, Encoded int64
 
 	Entries   int // yielded
-	BadURLs   int // entries left out, and alternates: no URL, not absolute, too long, another scheme
+	BadURLs   int // entries left out: no URL, not absolute, too long, another scheme
 	BadFields int // dates, frequencies and priorities that could not be read
 	TooDeep   int // entries left out by MaxDepth
 	Faults    int // syntax errors after which reading continued

@@ -45,14 +45,11 @@ func show(entries []sitemap.Entry) []string {
 		if !e.Modified.IsZero() {
 			fmt.Fprintf(&b, " %s+%s", e.Modified.Format(time.RFC3339Nano), e.Span)
 		}
-		if e.ChangeFreq != sitemap.Unknown {
+		if e.ChangeFreq != "" {
 			fmt.Fprintf(&b, " %s", e.ChangeFreq)
 		}
 		if e.HasPriority {
 			fmt.Fprintf(&b, " p%g", e.Priority)
-		}
-		for _, a := range e.Alternates {
-			fmt.Fprintf(&b, " %s=%s", a.Lang, a.URL)
 		}
 		out = append(out, b.String())
 	}
@@ -168,7 +165,7 @@ var documents = []document{
 <xhtml:link rel='alternate' href='//example.ch/' hreflang='de-CH' ></xhtml:link>
 <xhtml:link rel="amphtml" href="https://example.com/amp"/>
 <xhtml:link rel="alternate" media="only screen" href="mobile"/><changefreq>never</changefreq></url></urlset>`,
-		sitemap.URLSet, []string{"https://example.com/en never de=https://example.com/de?a=1&b=2 de-CH=https://example.ch/"}},
+		sitemap.URLSet, []string{"https://example.com/en never"}},
 	{"lines", "https://example.com/a\r\nhttp://example.com/b?c&amp;d \n\n# comment\rexample.com/no\n/no\n\thttps://example.com/e", sitemap.Text,
 		[]string{"https://example.com/a", "http://example.com/b?c&amp;d", "https://example.com/e"}},
 	{"RSS 2.0", `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="http://search.yahoo.com/mrss/"><channel>
@@ -211,7 +208,7 @@ func TestDocuments(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			check := func(how string, in io.Reader) {
 				t.Helper()
-				entries, rep, err := read(in, sitemap.Options{URL: home, Alternates: true})
+				entries, rep, err := read(in, sitemap.Options{URL: home})
 				if err != nil {
 					t.Fatalf("%s: %v", how, err)
 				}
@@ -502,13 +499,20 @@ func TestAllGoesOn(t *testing.T) {
 }
 
 func TestChangeFreq(t *testing.T) {
-	seconds := map[sitemap.ChangeFreq]int{
-		sitemap.Unknown: 0, sitemap.Always: 1, sitemap.Hourly: 3600, sitemap.Daily: 86400, sitemap.Weekly: 604800,
-		sitemap.Monthly: 2592000, sitemap.Yearly: 31536000, sitemap.Never: 1<<31 - 1,
-	}
-	for f, want := range seconds {
-		if got := f.Interval(); got != time.Duration(want)*time.Second {
-			t.Errorf("%s: %v", f, got)
+	for f, want := range map[string]int{
+		"": 0, "seldom": 0, "always": 1, "hourly": 3600, "Daily": 86400, "weekly": 604800,
+		"monthly": 2592000, "YEARLY": 31536000, "never": 1<<31 - 1,
+	} {
+		entries, _, err := read(strings.NewReader("<urlset><url><loc>https://example.com/</loc><changefreq>"+f+"</changefreq></url></urlset>"), sitemap.Options{})
+		if err != nil || len(entries) != 1 {
+			t.Fatal(entries, err)
+		}
+		word := strings.ToLower(f)
+		if want == 0 {
+			word = ""
+		}
+		if e := entries[0]; e.ChangeFreq != word || e.Interval != time.Duration(want)*time.Second {
+			t.Errorf("%q: %+v", f, e)
 		}
 	}
 }

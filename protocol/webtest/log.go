@@ -122,11 +122,3 @@ func (w *Web) HostLog(host string) HostLog {
 	}
 	return HostLog{}
 }
-
-// ResetLog forgets all requests. It must not be called while one is being
-// answered.
-func (w *Web) ResetLog() {
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	w.log.n, w.log.urls, w.log.hosts = 0, nil, nil
-}

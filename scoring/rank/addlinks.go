@@ -42,7 +42,7 @@ func (j *job) addLinks(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Equal(p.Key, last) && last != nil || s.graph.Full() {
+		if bytes.Equal(p.Key, last) && last != nil || s.graph.full() {
 			continue
 		}
 		last = append(last[:0], p.Key...)

@@ -114,10 +114,10 @@ func (g *Graph) Received(page uint32) float64 {
 	return float64(g.rank[page]) + float64(g.residual[page])
 }
 
-// Score returns the score of a page as of the last Compute: what it received, multiplied, if
+// score returns the score of a page as of the last Compute: what it received, multiplied, if
 // the page was not fetched, by the factors of its host and directory: see
 // [scoring.PageRank].
-func (g *Graph) Score(page uint32) float64 {
+func (g *Graph) score(page uint32) float64 {
 	received := g.Received(page)
 	if int(page) < len(g.rank) && g.entryOf[page] == 0 {
 		received *= g.hosts.factor[g.hosts.groupOf[page]] * g.directories.factor[g.directories.groupOf[page]]
@@ -133,7 +133,7 @@ func (g *Graph) Score(page uint32) float64 {
 func (g *Graph) Changed() iter.Seq2[uint32, float64] {
 	return func(yield func(uint32, float64) bool) {
 		for i := range g.rank {
-			score, shift := g.Score(uint32(i)), 0
+			score, shift := g.score(uint32(i)), 0
 			if g.entryOf[i] != 0 {
 				shift = 2
 			}
@@ -150,7 +150,7 @@ func (g *Graph) MarkWritten() { g.setLevels(len(g.rank)) }
 
 func (g *Graph) setLevels(pages int) {
 	for i := range pages {
-		g.writtenLevel[i] = level(g.Score(uint32(i)))
+		g.writtenLevel[i] = level(g.score(uint32(i)))
 	}
 	g.counts.changed = 0
 }

@@ -81,19 +81,21 @@ func NewGraph(f scoring.PageRank, memory int64) *Graph {
 	return &Graph{damping: f.DampingFactor(), power: f.HostExponent(), memory: memory}
 }
 
-// Pages returns the number of pages.
-func (g *Graph) Pages() int { return len(g.hashes) }
+// pages returns the number of pages.
+func (g *Graph) pages() int { return len(g.hashes) }
 
-// Links returns the number of links between the pages.
-func (g *Graph) Links() int64 { return g.counts.links }
+// links returns the number of links between the pages.
+func (g *Graph) links() int64 { return g.counts.links }
 
-// Memory returns about how many bytes the graph takes.
-func (g *Graph) Memory() int64 {
+// memoryUsed returns about how many bytes the graph takes.
+func (g *Graph) memoryUsed() int64 {
 	return int64(len(g.hashes))*pageBytes + int64(len(g.hosts.fetched)+len(g.directories.fetched))*groupBytes + g.counts.bytes
 }
 
-// Full reports whether there is no room for more pages.
-func (g *Graph) Full() bool { return g.Memory() >= g.memory/4*3 || int64(len(g.hashes)) >= maxPages }
+// full reports whether there is no room for more pages.
+func (g *Graph) full() bool {
+	return g.memoryUsed() >= g.memory/4*3 || int64(len(g.hashes)) >= maxPages
+}
 
 // maxPages keeps page numbers within 32 bits.
 const maxPages = 1 << 31
@@ -112,7 +114,7 @@ func (g *Graph) Page(url string) (n uint32, ok bool) {
 	if n, ok := g.find(xxhash.Sum64(key)); ok {
 		return n, true
 	}
-	if g.Full() {
+	if g.full() {
 		return 0, false
 	}
 	return g.add(key), true
@@ -174,7 +176,7 @@ func (g *Graph) Link(page uint32, own float64, out int, to []uint32) bool {
 		to, out = slices.Delete(to, i, i+1), out-1
 	}
 	e := newEntry(page, float32(own), max(out, len(to)), to)
-	if g.Memory()+int64(len(e.raw)) > g.memory {
+	if g.memoryUsed()+int64(len(e.raw)) > g.memory {
 		return false
 	}
 	return g.put(e)

@@ -88,8 +88,8 @@ func TestRanksAreFunctionOfGraph(t *testing.T) {
 	for _, to := range w.out {
 		links += int64(len(to))
 	}
-	if w.g.Links() != links || w.g.Pages() != len(w.out) {
-		t.Errorf("there are %d links and %d pages, want %d and %d", w.g.Links(), w.g.Pages(), links, len(w.out))
+	if w.g.links() != links || w.g.pages() != len(w.out) {
+		t.Errorf("there are %d links and %d pages, want %d and %d", w.g.links(), w.g.pages(), links, len(w.out))
 	}
 	before := slices.Clone(w.g.residual)
 	was := w.g.counts
@@ -156,19 +156,19 @@ func TestHosts(t *testing.T) {
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
 	g, big, small, odd := known(0)
 	given := g.Received(big)
-	if !near(given, 7./8) || g.Score(big) != given || !near(g.Score(deep), 2*given) || !near(g.Score(small), 4*given) || !near(g.Score(odd), 4*given) || !near(g.Received(small), given) {
-		t.Errorf("given %v: on a host that is known %v, in another directory %v, on others %v and %v", given, g.Score(big), g.Score(deep), g.Score(small), g.Score(odd))
+	if !near(given, 7./8) || g.score(big) != given || !near(g.score(deep), 2*given) || !near(g.score(small), 4*given) || !near(g.score(odd), 4*given) || !near(g.Received(small), given) {
+		t.Errorf("given %v: on a host that is known %v, in another directory %v, on others %v and %v", given, g.score(big), g.score(deep), g.score(small), g.score(odd))
 	}
 	for n, score := range g.Changed() {
-		if score != g.Score(n) {
-			t.Errorf("page %d has %v, want %v", n, score, g.Score(n))
+		if score != g.score(n) {
+			t.Errorf("page %d has %v, want %v", n, score, g.score(n))
 		}
 	}
 	g.MarkWritten()
 	g.Link(small, 0, 0, nil) // which has no links
 	g.Compute()
-	if g.Score(small) != given {
-		t.Errorf("fetched, it has %v, want %v", g.Score(small), given)
+	if g.score(small) != given {
+		t.Errorf("fetched, it has %v, want %v", g.score(small), given)
 	}
 	changed := 0
 	for n := range g.Changed() {
@@ -179,11 +179,11 @@ func TestHosts(t *testing.T) {
 	if changed != 1 {
 		t.Errorf("%d pages changed", changed)
 	}
-	if g, _, small, _ := known(-1); g.Score(small) != g.Received(small) {
-		t.Errorf("without hosts it has %v, given %v", g.Score(small), g.Received(small))
+	if g, _, small, _ := known(-1); g.score(small) != g.Received(small) {
+		t.Errorf("without hosts it has %v, given %v", g.score(small), g.Received(small))
 	}
-	if g, _, small, _ := known(1); !near(g.Score(small), 64*given) {
-		t.Errorf("in proportion it has %v, given %v", g.Score(small), g.Received(small))
+	if g, _, small, _ := known(1); !near(g.score(small), 64*given) {
+		t.Errorf("in proportion it has %v, given %v", g.score(small), g.Received(small))
 	}
 }
 
@@ -199,8 +199,8 @@ func TestMemory(t *testing.T) {
 		}
 		last = p
 	}
-	if !g.Full() || int(last) != n-1 || g.Memory() < 15_000 || g.Memory() > 16_000 {
-		t.Errorf("full with %d pages, the last %d, %d bytes", n, last, g.Memory())
+	if !g.full() || int(last) != n-1 || g.memoryUsed() < 15_000 || g.memoryUsed() > 16_000 {
+		t.Errorf("full with %d pages, the last %d, %d bytes", n, last, g.memoryUsed())
 	}
 	if p, ok := g.Page(page(3)); !ok || p != 3 {
 		t.Error("a page that is there is not found")
@@ -212,8 +212,8 @@ func TestMemory(t *testing.T) {
 		}
 		g.Link(uint32(i), 0, 100, slices.Clone(to))
 	}
-	if g.Memory() > 20_000 || g.Links() == 0 {
-		t.Errorf("%d links take %d bytes", g.Links(), g.Memory())
+	if g.memoryUsed() > 20_000 || g.links() == 0 {
+		t.Errorf("%d links take %d bytes", g.links(), g.memoryUsed())
 	}
 	// A link that there is no room for is one to divide by.
 	g = NewGraph(scoring.PageRank{Damping: 0.5}, 0)

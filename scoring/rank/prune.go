@@ -22,7 +22,7 @@ const (
 // many pages as the last search left, or there is no room for more. Both numbers are stored
 // with the graph, so a crawl that is killed searches when an undisturbed one does.
 func (s *storedGraph) pruneDue(least int) bool {
-	return s.graph.Pages() >= max(2*s.head.pagesAfterPrune, least) || s.graph.Full() && s.head.segmentsSincePrune >= pruneAgainAfter
+	return s.graph.pages() >= max(2*s.head.pagesAfterPrune, least) || s.graph.full() && s.head.segmentsSincePrune >= pruneAgainAfter
 }
 
 // prune drops pages that are gone from the graph, with the links to and from them: those
@@ -42,8 +42,8 @@ func (s *storedGraph) prune(ctx context.Context, crawl crawldb.Store, filter sco
 		return 0, err
 	}
 	g, h := s.graph, s.head
-	h.segmentsSincePrune, h.pagesAfterPrune = 0, g.Pages()
-	if dropped <= g.Pages()/8 && g.counts.replacedBytes <= g.counts.bytes/4 {
+	h.segmentsSincePrune, h.pagesAfterPrune = 0, g.pages()
+	if dropped <= g.pages()/8 && g.counts.replacedBytes <= g.counts.bytes/4 {
 		s.head = h // nothing is dropped; the next step stores the head
 		return 0, nil
 	}
@@ -51,7 +51,7 @@ func (s *storedGraph) prune(ctx context.Context, crawl crawldb.Store, filter sco
 	h.oldGeneration, h.oldBlocks = h.generation, h.linkBlocks
 	h.pageGeneration++
 	h.generation++
-	h.pagesAfterPrune = g.Pages() - dropped
+	h.pagesAfterPrune = g.pages() - dropped
 	if err := s.writePruned(ctx, crawl, numbers, &h); err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func (s *storedGraph) renumber(ctx context.Context, crawl crawldb.Store) (number
 		linked
 	)
 	g := s.graph
-	numbers = make([]uint32, g.Pages())
+	numbers = make([]uint32, g.pages())
 	var keys crawldb.Keys
 	var key []byte
 	for d, err := range crawl.Scan(ctx, crawldb.Range{}) {

@@ -160,7 +160,7 @@ func TestGonePagesAreDropped(t *testing.T) {
 	fresh := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	fresh.segment("1", live(rounds-1)...)
 	o := rank.Options{Scoring: scoring.PageRank{}, Growth: -1}
-	if _, err := rank.Run(t.Context(), fresh.crawl, fresh.segments, "1", o); err != nil {
+	if _, err := new(rank.Ranker).Run(t.Context(), fresh.crawl, fresh.segments, "1", o); err != nil {
 		t.Fatal(err)
 	}
 	for n := rounds - 1; n < rounds+8; n++ {
@@ -182,7 +182,7 @@ func TestGonePagesWithInlinksStay(t *testing.T) {
 	o := rank.Options{Scoring: scoring.PageRank{}, Growth: -1}
 	run := func(name string) rank.Report {
 		t.Helper()
-		r, err := rank.Run(t.Context(), w.crawl, w.segments, name, o)
+		r, err := new(rank.Ranker).Run(t.Context(), w.crawl, w.segments, name, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,8 @@
 // Package rank keeps the scores of a crawl db at the PageRank of the known graph while
 // the crawl runs. It does not decide how ranks order pages (scoring.PageRank does) and
-// does not fetch anything. Start with [Run], which is called after each update.
+// does not fetch anything. Start with [Ranker.Run], which is called after each update.
 //
-// [Run] adds the links of a segment to the known graph ([Graph]), a compact graph of page
+// It adds the links of a segment to the known graph ([Graph]), a compact graph of page
 // numbers in memory. It computes the ranks again when the graph has changed by
 // [Options.Growth], and writes those that have changed by a level to the records. So the
 // cost depends on the growth of the crawl and not on the number of rounds.
@@ -95,7 +95,11 @@ type Ranker struct {
 	graph *storedGraph // nil if it must be read
 }
 
-// Run does what [Run] does. crawl must be the same in every call.
+// Run adds the links of a segment that was updated to the known graph, and brings the
+// scores up to date if the graph has changed enough. It does so once: the mark of the
+// segment says how far it got, and a run that died is continued by the next. Segments
+// must be passed in the order in which they were updated, and only one Run at a time
+// may work on a crawl db, which must be the same in every call.
 func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
 	var report Report
 	filter, ok := scoring.PageRankOf(o.Scoring)
@@ -120,15 +124,6 @@ func (r *Ranker) Run(ctx context.Context, crawl crawldb.Store, segments segment.
 	}
 	r.graph = j.stored
 	return report, nil
-}
-
-// Run adds the links of a segment that was updated to the known graph, and brings the
-// scores up to date if the graph has changed enough. It does so once: the mark of the
-// segment says how far it got, and a run that died is continued by the next. Segments
-// must be passed in the order in which they were updated, and only one Run at a time
-// may work on a crawl db.
-func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, name string, o Options) (Report, error) {
-	return new(Ranker).Run(ctx, crawl, segments, name, o)
 }
 
 type job struct {
@@ -168,7 +163,7 @@ func (j *job) run(ctx context.Context, name string) error {
 		}
 	}
 	g := j.stored.graph
-	j.report.Pages, j.report.Links, j.report.Full = g.Pages(), g.Links(), g.Full()
+	j.report.Pages, j.report.Links, j.report.Full = g.pages(), g.links(), g.full()
 	if g.Grown(j.o.Growth) {
 		if err := j.updateRanks(ctx); err != nil {
 			return err

@@ -96,7 +96,7 @@ func options() rank.Options {
 
 func (w *world) run(name string) rank.Report {
 	w.t.Helper()
-	r, err := rank.Run(w.t.Context(), w.crawl, w.segments, name, options())
+	r, err := new(rank.Ranker).Run(w.t.Context(), w.crawl, w.segments, name, options())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestOrderOfTheSchedule(t *testing.T) {
 	w.segment("1", "http://b.example/ http://c.example/", "http://a.example/ http://b.example/ http://c.example/")
 	o := options()
 	o.Schedule = schedule.Learned{}
-	if r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", o); err != nil || r.Written == 0 {
+	if r, err := new(rank.Ranker).Run(t.Context(), w.crawl, w.segments, "1", o); err != nil || r.Written == 0 {
 		t.Fatal(r, err)
 	}
 	for d, err := range w.crawl.Scan(t.Context(), crawldb.Range{}) {
@@ -199,7 +199,7 @@ func TestRunWithSitemaps(t *testing.T) {
 func TestRunWithoutPageRank(t *testing.T) {
 	w := &world{t, new(memstore.Crawl), new(memstore.Segments)}
 	w.segment("1", "http://a.example/ http://b.example/")
-	r, err := rank.Run(t.Context(), w.crawl, w.segments, "1", rank.Options{Scoring: scoring.OPIC{}})
+	r, err := new(rank.Ranker).Run(t.Context(), w.crawl, w.segments, "1", rank.Options{Scoring: scoring.OPIC{}})
 	if mark, _ := w.crawl.Mark(t.Context(), rank.SegmentMark("1")); err != nil || r != (rank.Report{}) || mark != "" {
 		t.Errorf("%+v, %v, mark %q", r, err, mark)
 	}

@@ -57,11 +57,11 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if g.Pages() != h.pages || k.head != h {
-			t.Errorf("%q: %d pages", mark, g.Pages())
+		if g.pages() != h.pages || k.head != h {
+			t.Errorf("%q: %d pages", mark, g.pages())
 		}
 		g.Compute()
-		for n := range g.Pages() {
+		for n := range g.pages() {
 			if given := g.Received(uint32(n)); !(given >= 0) || math.IsInf(given, 0) {
 				t.Errorf("page %d is given %v", n, given)
 			}
@@ -71,7 +71,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		again := NewGraph(scoring.PageRank{}, -1)
-		if _, err := load(t.Context(), &db, k.head.String(), again); err != nil && g.Pages() == h.pages+1 && h.linkBlocks <= 1 {
+		if _, err := load(t.Context(), &db, k.head.String(), again); err != nil && g.pages() == h.pages+1 && h.linkBlocks <= 1 {
 			t.Errorf("%q, %q, %q: gone on with: %v", mark, pages, links, err)
 		}
 	})
@@ -129,8 +129,8 @@ func TestLoadOfVersion2(t *testing.T) {
 	old := "2 pages 2 in 1 links 1 in 1 of 0 ranked 0 0 old 0 of 0"
 	again := NewGraph(scoring.PageRank{}, -1)
 	k, err := load(t.Context(), &db, old, again)
-	if err != nil || again.Pages() != 2 || again.Links() != 1 {
-		t.Fatalf("%d pages, %d links: %v", again.Pages(), again.Links(), err)
+	if err != nil || again.pages() != 2 || again.links() != 1 {
+		t.Fatalf("%d pages, %d links: %v", again.pages(), again.links(), err)
 	}
 	if h, err := parseHead(k.head.String()); err != nil || h != k.head {
 		t.Errorf("%v is read as %v: %v", k.head, h, err)

@@ -333,7 +333,7 @@ func (r *replay) update(p uint32, in update.Input) {
 }
 
 // rank adds the fetched pages to the graph, and computes the ranks if it is time to, as
-// rank.Run does.
+// rank.Ranker does.
 func (r *replay) rank(ctx context.Context, batch []uint32) error {
 	if r.graph == nil {
 		return nil

@@ -264,8 +264,8 @@ func entryJSON(e *sitemap.Entry) map[string]any {
 	if !e.Modified.IsZero() {
 		j["modified"], j["span_seconds"] = e.Modified.Format(time.RFC3339), e.Span.Seconds()
 	}
-	if e.ChangeFreq != sitemap.Unknown {
-		j["changefreq"] = e.ChangeFreq.String()
+	if e.ChangeFreq != "" {
+		j["changefreq"] = e.ChangeFreq
 	}
 	return j
 }
@@ -278,8 +278,8 @@ func entryText(e *sitemap.Entry) string {
 	if !e.Modified.IsZero() {
 		line = append(line, fmt.Sprintf("modified %s within %v", e.Modified.Format(time.RFC3339), e.Span))
 	}
-	if e.ChangeFreq != sitemap.Unknown {
-		line = append(line, e.ChangeFreq.String())
+	if e.ChangeFreq != "" {
+		line = append(line, e.ChangeFreq)
 	}
 	if e.HasPriority {
 		line = append(line, fmt.Sprintf("priority %g", e.Priority))
