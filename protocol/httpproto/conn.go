@@ -59,6 +59,8 @@ type visit struct {
 	// used it, too.
 	sent   atomic.Bool
 	reused bool
+	// log is that of the connection in use, if visits are captured and it is one of HTTP/1.
+	log *wireLog
 	// header is how many bytes of headers may arrive.
 	header int64
 	phase  atomic.Int32
@@ -111,7 +113,7 @@ func (r requester) RoundTrip(req *http.Request) (*http.Response, error) {
 // when an idle connection turns out to be dead; if it has sent the request by then, got ends
 // the visit.
 func (v *visit) got(info httptrace.GotConnInfo) {
-	nc, http2 := info.Conn, false
+	nc, http2 := v.logged(info.Conn), false
 	if t, ok := nc.(*tls.Conn); ok {
 		http2 = t.ConnectionState().NegotiatedProtocol == "h2"
 		nc = t.NetConn()

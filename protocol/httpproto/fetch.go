@@ -53,7 +53,7 @@ func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Resp
 }
 
 // visit fills in resp. It returns an error only if the visit could not be made.
-func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response) error {
+func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response) (err error) {
 	u, err := parseURL(req.URL)
 	if err == nil {
 		err = c.refusesPort(u)
@@ -92,6 +92,18 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		return c.failed(resp, err, cause, phase(v.phase.Load()))
 	}
 	conn, keep := v.conn(), false
+	if c.o.Capture != nil {
+		var body *capturedBody
+		if hresp.Body != http.NoBody {
+			body = &capturedBody{ReadCloser: hresp.Body, keep: v.log == nil}
+			hresp.Body = body
+		}
+		defer func() { // after the connection was given back: the log is the visit's own
+			if err == nil {
+				err = c.capture(v.exchange(hreq, hresp, body), resp)
+			}
+		}()
+	}
 	defer func() {
 		if conn != nil && keep {
 			keep = conn.settle(vctx)

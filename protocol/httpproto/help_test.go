@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
@@ -25,13 +26,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newClient returns a client that may dial loopback.
+// newClient returns a client that may dial loopback. In the exhaustive form it captures all
+// exchanges, which must change nothing.
 func newClient(t testing.TB, o httpproto.Options) *httpproto.Client {
 	t.Helper()
 	if o.Agent == "" {
 		o.Agent = "bot"
 	}
 	o.Guard.AllowPrivate = true
+	if o.Capture == nil && testlevel.Pick(false, true) {
+		o.Capture = func(httpproto.Exchange) error { return nil }
+	}
 	c, err := httpproto.New(o)
 	if err != nil {
 		t.Fatal(err)

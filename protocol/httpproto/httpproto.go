@@ -119,6 +119,10 @@ type Options struct {
 	// visit. It may answer by itself, as a test does that crawls an http.Handler without a
 	// network, in a testing/synctest bubble; then nothing is looked up, dialled or guarded.
 	RoundTripper func(http.RoundTripper) http.RoundTripper
+	// Capture receives the exchange of each visit that got an answer, before Fetch returns;
+	// nil captures nothing. It is called from many goroutines at once, and owns the exchange.
+	// Its error is that of the visit. See the module warc, which archives exchanges.
+	Capture func(Exchange) error
 	// Now is the clock of recorded times; nil means time.Now. Limits are in real time in
 	// any case.
 	Now func() time.Time
@@ -277,6 +281,9 @@ func New(o Options) (*Client, error) {
 	}
 	if c.transport, err = newTransport(&o, c.dialContext); err != nil {
 		return nil, fmt.Errorf("httpproto: %w", err)
+	}
+	if o.Capture != nil {
+		c.record(c.transport)
 	}
 	c.rt = requester{c.transport}
 	if o.RoundTripper != nil {
