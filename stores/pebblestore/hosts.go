@@ -73,7 +73,7 @@ func (s *hostStore) recover() error {
 	}
 	ms, n := binary.Varint(sign)
 	if n != len(sign) {
-		return s.db.damaged("the state", string(aliveKey), codec.ErrHost)
+		return s.db.damaged("the state", string(aliveKey), hostdb.ErrEncoding)
 	}
 	alive, now := time.UnixMilli(ms), time.Now()
 	batch := s.db.db.NewBatch()
@@ -83,7 +83,7 @@ func (s *hostStore) recover() error {
 		if err != nil {
 			return err
 		}
-		h, side, err := codec.DecodeHost(r.key, r.value)
+		h, side, err := hostdb.DecodeHost(r.key, r.value)
 		if err != nil {
 			return s.db.damaged("the record of host", r.key, err)
 		}
@@ -91,7 +91,7 @@ func (s *hostStore) recover() error {
 			h.Robots = make([]hostdb.Robots, 1)
 		}
 		h = h.AfterCrash(alive, now)
-		if enc = codec.AppendHost(enc[:0], &h); bytes.Equal(enc, r.value) {
+		if enc = hostdb.AppendHost(enc[:0], &h); bytes.Equal(enc, r.value) {
 			continue
 		}
 		if err := batch.Set(codec.HostTable.Key(r.key), enc, nil); err != nil {
@@ -148,7 +148,7 @@ func (s *hostStore) load(name string) (*hostdb.Host, error) {
 		return nil, err
 	}
 	value = bytes.Clone(value)
-	if h, has, err := codec.DecodeHost(name, value); err == nil && !has {
+	if h, has, err := hostdb.DecodeHost(name, value); err == nil && !has {
 		return &h, nil
 	}
 	side, err := at.Find(codec.HostDetailTable.Key(name))
@@ -160,9 +160,9 @@ func (s *hostStore) load(name string) (*hostdb.Host, error) {
 }
 
 func (s *hostStore) decode(name string, value, side []byte) (hostdb.Host, error) {
-	h, has, err := codec.DecodeHost(name, value)
+	h, has, err := hostdb.DecodeHost(name, value)
 	if err == nil && has {
-		err = codec.DecodeHostDetail(&h, side)
+		err = hostdb.DecodeDetail(&h, side)
 	}
 	if err != nil {
 		return hostdb.Host{}, s.db.damaged("the record of host", name, err)
@@ -297,7 +297,7 @@ func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Clo
 		}
 		v.value = value
 	}
-	host, has, err := codec.DecodeHost(name, v.value)
+	host, has, err := hostdb.DecodeHost(name, v.value)
 	if err == nil && has {
 		b := v.side
 		if b == nil {
@@ -309,7 +309,7 @@ func (s *hostStore) lend(name string) (h *hostdb.Host, v hostValues, side io.Clo
 				v.side = append(make([]byte, 0, len(b)), b...)
 			}
 		}
-		err = codec.BorrowHostDetail(&host, b)
+		err = hostdb.BorrowDetail(&host, b)
 	}
 	if err != nil {
 		return nil, v, side, s.db.damaged("the record of host", name, err)
@@ -325,20 +325,20 @@ func (s *hostStore) put(batch *pebble.Batch, name string, v hostValues, old, h *
 	if h == nil {
 		return hostValues{}, errors.Join(batch.Delete(key, nil), batch.Delete(sideKey, nil))
 	}
-	s.enc = codec.AppendHost(s.enc[:0], h)
+	s.enc = hostdb.AppendHost(s.enc[:0], h)
 	v.value = s.enc
 	err := batch.Set(key, v.value, nil)
 	if old == nil {
 		old = new(hostdb.Host)
 	}
 	switch {
-	case err != nil || codec.SameHostDetail(old, h):
+	case err != nil || hostdb.SameDetail(old, h):
 		return v, err
-	case !codec.HasHostDetail(h):
+	case !hostdb.HasDetail(h):
 		v.side = nil
 		return v, batch.Delete(sideKey, nil)
 	}
-	v.side = codec.AppendHostDetail(nil, h)
+	v.side = hostdb.AppendDetail(nil, h)
 	return v, batch.Set(sideKey, v.side, nil)
 }
 

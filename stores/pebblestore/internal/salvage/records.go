@@ -138,7 +138,7 @@ var errEnough = errors.New("enough")
 // is kept without them.
 func (s *Salvage) copyHosts(ctx context.Context, in *sources) error {
 	err := in.run(ctx, codec.HostTable, func(name string, value []byte) error {
-		h, _, err := codec.DecodeHost(name, value)
+		h, _, err := hostdb.DecodeHost(name, value)
 		if err != nil {
 			s.Lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
 			return nil
@@ -155,7 +155,7 @@ func (s *Salvage) copyHosts(ctx context.Context, in *sources) error {
 				return nil, nil
 			}
 			h := *old
-			if err := codec.DecodeHostDetail(&h, value); err != nil {
+			if err := hostdb.DecodeDetail(&h, value); err != nil {
 				s.Lost(Loss{What: "host db", URL: name, Offset: -1, Block: -1, Err: err})
 				return old, nil
 			}

@@ -1,4 +1,4 @@
-package codec
+package hostdb
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/recrawl/recrawl/hostdb"
 )
 
 // hostVersion is the first byte of an encoded host, and of encoded robots.txt
@@ -61,11 +59,12 @@ const (
 	hasAllOfRobots = 1<<iota - 1
 )
 
-var ErrHost = errors.New("not an encoded host")
+// ErrEncoding says that bytes are not those of an encoded host or of its details.
+var ErrEncoding = errors.New("hostdb: not an encoded host")
 
 // AppendHost appends a host without its name, which is its key, and without its
 // details.
-func AppendHost(b []byte, h *hostdb.Host) []byte {
+func AppendHost(b []byte, h *Host) []byte {
 	flags := uint64(0)
 	set := func(flag uint64, on bool) {
 		if on {
@@ -78,11 +77,11 @@ func AppendHost(b []byte, h *hostdb.Host) []byte {
 	set(hasCrawlDelay, h.CrawlDelay != 0)
 	set(hasBackoff, h.Backoff != 0)
 	set(hasElapsed, h.Elapsed != 0)
-	set(hasSpent, h.Spent != hostdb.Spent{})
-	set(hasStats, h.Stats != hostdb.Stats{})
-	set(hasDetail, HasHostDetail(h))
-	set(hasLastmod, h.Lastmod != hostdb.Lastmod{})
-	for _, f := range claims(&h.Lastmod) {
+	set(hasSpent, h.Spent != Spent{})
+	set(hasStats, h.Stats != Stats{})
+	set(hasDetail, HasDetail(h))
+	set(hasLastmod, h.Lastmod != Lastmod{})
+	for _, f := range lastmodSums(&h.Lastmod) {
 		set(hasClaims, math.Float64bits(*f) != 0)
 	}
 
@@ -121,21 +120,21 @@ func AppendHost(b []byte, h *hostdb.Host) []byte {
 		b = append(binary.AppendUvarint(b, uint64(len(l.Segment))), l.Segment...)
 	}
 	if flags&hasClaims != 0 {
-		for _, f := range claims(&h.Lastmod) {
+		for _, f := range lastmodSums(&h.Lastmod) {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*f))
 		}
 	}
 	return b
 }
 
-// claims are the sums of a Lastmod, in the order in which they are stored.
-func claims(l *hostdb.Lastmod) [6]*float64 {
+// lastmodSums are the sums of a Lastmod, in the order in which they are stored.
+func lastmodSums(l *Lastmod) [6]*float64 {
 	return [6]*float64{&l.Truth, &l.Tests, &l.Said, &l.Watched, &l.Unsaid, &l.Quiet}
 }
 
 // appendSpent appends a day's spending on a host: whether there is a day, the
 // day, and the counters.
-func appendSpent(b []byte, s *hostdb.Spent) []byte {
+func appendSpent(b []byte, s *Spent) []byte {
 	b = append(b, 0)
 	if !s.Day.IsZero() {
 		b[len(b)-1] = 1
@@ -144,7 +143,7 @@ func appendSpent(b []byte, s *hostdb.Spent) []byte {
 	return binary.AppendVarint(binary.AppendVarint(b, s.Requests), s.Bytes)
 }
 
-func (r *fields) spent() (s hostdb.Spent) {
+func (r *fields) spent() (s Spent) {
 	switch day := r.next(1); {
 	case day == nil:
 	case day[0] == 1:
@@ -157,12 +156,12 @@ func (r *fields) spent() (s hostdb.Spent) {
 }
 
 // counters lists the counters in the order in which they are stored.
-func counters(s *hostdb.Stats) [8]*int64 {
+func counters(s *Stats) [8]*int64 {
 	return [8]*int64{&s.Fetched, &s.NotModified, &s.Redirected, &s.Gone, &s.Failed, &s.RobotsDenied, &s.Bytes, &s.Failures}
 }
 
 // DecodeHost reads what AppendHost wrote, and whether it has details.
-func DecodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
+func DecodeHost(name string, b []byte) (h Host, side bool, err error) {
 	r, flags := newFields(b, hasAllOfHost)
 	h.Name = name
 	if flags&hasNextFetch != 0 {
@@ -194,23 +193,23 @@ func DecodeHost(name string, b []byte) (h hostdb.Host, side bool, err error) {
 		}
 	}
 	if flags&hasLastmod != 0 {
-		h.Lastmod = hostdb.Lastmod{Hits: r.int(), False: r.int(), Misses: r.int(), Segment: string(r.bytes())}
+		h.Lastmod = Lastmod{Hits: r.int(), False: r.int(), Misses: r.int(), Segment: string(r.bytes())}
 	}
 	if flags&hasClaims != 0 {
-		for _, f := range claims(&h.Lastmod) {
+		for _, f := range lastmodSums(&h.Lastmod) {
 			*f = r.float64()
 		}
 	}
 	if r.bad || len(r.b) > 0 {
-		return hostdb.Host{}, false, ErrHost
+		return Host{}, false, ErrEncoding
 	}
 	return h, flags&hasDetail != 0, nil
 }
 
-// AppendHostDetail appends what changes rarely and may be large, so that a fetch
+// AppendDetail appends what changes rarely and may be large, so that a fetch
 // from the host need not write it: the robots.txt files and the statistics. The details of
 // a host without statistics are encoded as before statistics were introduced.
-func AppendHostDetail(b []byte, h *hostdb.Host) []byte {
+func AppendDetail(b []byte, h *Host) []byte {
 	flags := statistics(h)
 	if flags == 0 {
 		return appendRobots(append(b, hostVersion), h.Robots)
@@ -253,9 +252,9 @@ func AppendHostDetail(b []byte, h *hostdb.Host) []byte {
 }
 
 // statistics returns which statistics a host has.
-func statistics(h *hostdb.Host) (flags uint64) {
+func statistics(h *Host) (flags uint64) {
 	for i, on := range [...]bool{
-		h.Pages != hostdb.Pages{}, h.Homepage != "", math.Float32bits(h.Score) != 0, h.DNSFailures != 0, h.ConnectionFailures != 0,
+		h.Pages != Pages{}, h.Homepage != "", math.Float32bits(h.Score) != 0, h.DNSFailures != 0, h.ConnectionFailures != 0,
 		!h.LastCheck.IsZero(), h.Overdue != 0, len(h.Fields) > 0, !h.Counted.IsZero(),
 	} {
 		if on {
@@ -265,16 +264,17 @@ func statistics(h *hostdb.Host) (flags uint64) {
 	return flags
 }
 
-func HasHostDetail(h *hostdb.Host) bool { return len(h.Robots) > 0 || statistics(h) != 0 }
+// HasDetail reports whether a host has details to encode.
+func HasDetail(h *Host) bool { return len(h.Robots) > 0 || statistics(h) != 0 }
 
 // pages lists the counters in the order in which they are stored.
-func pages(p *hostdb.Pages) [9]*int64 {
+func pages(p *Pages) [9]*int64 {
 	return [9]*int64{&p.Unfetched, &p.Fetched, &p.Gone, &p.RedirTemp, &p.RedirPerm, &p.NotModified, &p.Duplicate, &p.Orphan, &p.ParseFailed}
 }
 
-// DecodeHostDetail reads what AppendHostDetail wrote into h, and retains no part of b.
-func DecodeHostDetail(h *hostdb.Host, b []byte) error {
-	if err := BorrowHostDetail(h, b); err != nil {
+// DecodeDetail reads what AppendDetail wrote into h, and retains no part of b.
+func DecodeDetail(h *Host, b []byte) error {
+	if err := BorrowDetail(h, b); err != nil {
 		return err
 	}
 	for i := range h.Robots {
@@ -283,8 +283,8 @@ func DecodeHostDetail(h *hostdb.Host, b []byte) error {
 	return nil
 }
 
-// BorrowHostDetail is like DecodeHostDetail, but the bodies in h are parts of b.
-func BorrowHostDetail(h *hostdb.Host, b []byte) (err error) {
+// BorrowDetail is like DecodeDetail, but the bodies in h are parts of b.
+func BorrowDetail(h *Host, b []byte) (err error) {
 	if len(b) < 1 || b[0] != detailVersion {
 		h.Robots, err = decodeRobots(b)
 		return err
@@ -292,7 +292,7 @@ func BorrowHostDetail(h *hostdb.Host, b []byte) (err error) {
 	r := fields{b: b[1:]}
 	flags := r.uint()
 	if flags&^hasAllOfStatistics != 0 {
-		return ErrHost
+		return ErrEncoding
 	}
 	if flags&hasPages != 0 {
 		for _, n := range pages(&h.Pages) {
@@ -335,13 +335,13 @@ func BorrowHostDetail(h *hostdb.Host, b []byte) (err error) {
 		h.Counted = r.time()
 	}
 	if r.bad {
-		return ErrHost
+		return ErrEncoding
 	}
 	h.Robots, err = r.robots()
 	return err
 }
 
-func appendRobots(b []byte, files []hostdb.Robots) []byte {
+func appendRobots(b []byte, files []Robots) []byte {
 	for i := range files {
 		f := &files[i]
 		flags := uint64(0)
@@ -384,23 +384,23 @@ func appendRobots(b []byte, files []hostdb.Robots) []byte {
 
 // decodeRobots reads robots.txt files stored alone. Their bodies are parts of
 // b.
-func decodeRobots(b []byte) ([]hostdb.Robots, error) {
+func decodeRobots(b []byte) ([]Robots, error) {
 	if len(b) < 1 || b[0] != hostVersion {
-		return nil, ErrHost
+		return nil, ErrEncoding
 	}
 	r := fields{b: b[1:]}
 	return r.robots()
 }
 
 // robots reads what appendRobots wrote, to the end. Bodies are parts of it.
-func (r *fields) robots() ([]hostdb.Robots, error) {
-	var out []hostdb.Robots
+func (r *fields) robots() ([]Robots, error) {
+	var out []Robots
 	for len(r.b) > 0 {
 		flags := r.uint()
 		if flags&^hasAllOfRobots != 0 {
-			return nil, ErrHost
+			return nil, ErrEncoding
 		}
-		f := hostdb.Robots{Origin: string(r.bytes()), Status: int(r.int())}
+		f := Robots{Origin: string(r.bytes()), Status: int(r.int())}
 		if flags&hasBody != 0 {
 			f.Body = r.bytes()
 		}
@@ -422,7 +422,7 @@ func (r *fields) robots() ([]hostdb.Robots, error) {
 		out = append(out, f)
 	}
 	if r.bad {
-		return nil, ErrHost
+		return nil, ErrEncoding
 	}
 	return out, nil
 }
@@ -490,8 +490,8 @@ func (r *fields) next(n uint64) []byte {
 	return s
 }
 
-// SameHostDetail reports whether two hosts would have the same encoded details, or nearly.
-func SameHostDetail(a, b *hostdb.Host) bool {
+// SameDetail reports whether two hosts would have the same encoded details, or nearly.
+func SameDetail(a, b *Host) bool {
 	same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 	return a.Pages == b.Pages && a.Homepage == b.Homepage && math.Float32bits(a.Score) == math.Float32bits(b.Score) &&
 		a.DNSFailures == b.DNSFailures && a.ConnectionFailures == b.ConnectionFailures && a.LastCheck.Equal(b.LastCheck) &&
@@ -500,7 +500,7 @@ func SameHostDetail(a, b *hostdb.Host) bool {
 }
 
 // sameRobots reports whether two files would be stored alike, or nearly.
-func sameRobots(a, b hostdb.Robots) bool {
+func sameRobots(a, b Robots) bool {
 	return a.Origin == b.Origin && a.Status == b.Status && a.ETag == b.ETag && a.LastModified == b.LastModified &&
 		(a.Body == nil) == (b.Body == nil) && bytes.Equal(a.Body, b.Body) &&
 		a.Fetched.Equal(b.Fetched) && a.Expires.Equal(b.Expires) && a.FailingSince.Equal(b.FailingSince)
