@@ -28,11 +28,14 @@ const (
 	PageMoved
 	// PageGone: there is nothing there, or nothing that this crawl may fetch.
 	PageGone
+	// PageRefused: a seed that was not requested, because robots.txt forbids it or a rule of
+	// ours, such as the guard against private addresses; Visit.Outcome.Reason says which.
+	PageRefused
 )
 
-// String returns "new", "changed", "unchanged", "moved" or "gone".
+// String returns "new", "changed", "unchanged", "moved", "gone" or "refused".
 func (k PageKind) String() string {
-	names := [...]string{"unknown", "new", "changed", "unchanged", "moved", "gone"}
+	names := [...]string{"unknown", "new", "changed", "unchanged", "moved", "gone", "refused"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -54,11 +57,12 @@ type PageState struct {
 // Options.EveryVisit. There is no event for a visit that
 // failed and will be retried, nor for a page that this crawl has never had and
 // did not ask for, because robots.txt forbids it, or a rule of ours such as the
-// guard against private addresses; nor for the pages of a host that no longer
+// guard against private addresses, unless the page is a seed; nor for the pages of a host that no longer
 // answers, which wait for it for months before they are gone (see
 // fetch.Options.Politeness.GoneAfter). Sitemaps are not pages.
 //
-// A page is moved when a visit finds a redirect where there was none, and gone when a visit
+// A page is refused if it is a seed that this crawl has never had and did not ask for. A page is
+// moved when a visit finds a redirect where there was none, and gone when a visit
 // finds nothing where that was not known; content that comes back is new. A redirect that
 // leads elsewhere than before is no change, and neither is another reason for a page to be
 // missing.
@@ -162,7 +166,7 @@ func (c *Crawler) deliverBlock(ctx context.Context, name string, parts *blockPar
 		if i < done || isSitemapVisit(state, v, sitemap) {
 			continue
 		}
-		if e.Kind, err = c.pageKind(ctx, &e); err != nil {
+		if e.Kind, err = c.pageKind(ctx, &e, state.seed); err != nil {
 			return events, err
 		}
 		if e.Kind == 0 || !c.opts.EveryVisit && !isChange(&e, state) {
@@ -198,8 +202,8 @@ func isSitemapVisit(state priorState, v *segment.Visit, sitemap bool) bool {
 	return sitemap || state.sitemap && v.Outcome.Code != protocol.Success
 }
 
-// pageKind says what a visit found; 0 if nothing.
-func (c *Crawler) pageKind(ctx context.Context, e *PageEvent) (PageKind, error) {
+// pageKind says what a visit to a page, which may be a seed, found; 0 if nothing.
+func (c *Crawler) pageKind(ctx context.Context, e *PageEvent, seed bool) (PageKind, error) {
 	code := e.Visit.Outcome.Code
 	switch {
 	case code == protocol.NotModified:
@@ -228,6 +232,9 @@ func (c *Crawler) pageKind(ctx context.Context, e *PageEvent) (PageKind, error) 
 		}
 		return PageGone, nil
 	case !code.Asked() && e.Previous.Signature == nil:
+		if seed {
+			return PageRefused, nil
+		}
 		return 0, nil // it was never there for this crawl
 	default:
 		return PageGone, nil
@@ -241,6 +248,8 @@ func isChange(e *PageEvent, before priorState) bool {
 		return false
 	case PageMoved, PageGone:
 		return e.Kind != e.Previous.Kind
+	case PageRefused:
+		return e.Previous.Kind != PageGone // as which the record of a refused page is kept
 	default:
 		return e.ParseError == "" || before.status != crawldb.ParseFailed
 	}

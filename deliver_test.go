@@ -36,7 +36,7 @@ func pageEvents(t *testing.T, everyVisit bool) {
 			"never":     "404 404 404 404 404 404 | gone gone gone gone gone gone | gone - - - - -",
 			"fails":     "=a 503 503 =a =a =a | new - - unchanged unchanged unchanged | new - - - - -",
 			"dies":      "=a 503 503 503 503 =a | new - - gone gone new | new - - gone - new",
-			"forbidden": "=a =a =a =a =a =a | - - - - - - | - - - - - -",
+			"forbidden": "404 404 404 404 404 404 | refused refused refused refused refused refused | refused - - - - -",
 		} {
 			of := strings.Split(s, " | ")
 			script[path], want[path] = strings.Fields(of[0]), of[2]

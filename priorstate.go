@@ -23,14 +23,15 @@ import (
 // not on the list, and the update overwrites its record before OnPage is called: so the states of
 // such pages are saved in marks of the segment before the update begins.
 type priorState struct {
-	signature       string
-	signed, sitemap bool
-	status          crawldb.Status // zero if not known
-	visited         int64          // when, in Unix milliseconds; zero if never
+	signature     string
+	signed        bool
+	sitemap, seed bool
+	status        crawldb.Status // zero if not known
+	visited       int64          // when, in Unix milliseconds; zero if never
 }
 
 func priorStateOf(d *crawldb.Datum) priorState {
-	s := priorState{signature: string(d.Signature), signed: d.Signature != nil, sitemap: d.IsSitemap()}
+	s := priorState{signature: string(d.Signature), signed: d.Signature != nil, sitemap: d.IsSitemap(), seed: d.IsSeed()}
 	if !d.LastFetch.IsZero() {
 		s.status, s.visited = d.Status, d.LastFetch.UnixMilli()
 	}
@@ -233,6 +234,9 @@ func appendPriorState(b []byte, url string, k priorState) []byte {
 	if k.sitemap {
 		bits |= 2
 	}
+	if k.seed {
+		bits |= ofSeed
+	}
 	b = binary.AppendUvarint(b, bits)
 	b = append(binary.AppendUvarint(b, uint64(len(k.signature))), k.signature...)
 	return binary.AppendVarint(binary.AppendUvarint(b, uint64(k.status)), k.visited)
@@ -240,6 +244,9 @@ func appendPriorState(b []byte, url string, k priorState) []byte {
 
 // hasVisit is the flag of a state with status and time of the last visit.
 const hasVisit = 4
+
+// ofSeed is the flag of the state of a seed, which stores written by former versions lack.
+const ofSeed = 8
 
 // cutPriorState decodes the first state of a block.
 func cutPriorState(b []byte) (url string, k priorState, rest []byte, ok bool) {
@@ -265,7 +272,7 @@ func cutPriorState(b []byte) (url string, k priorState, rest []byte, ok bool) {
 	}
 	url = text()
 	bits := number()
-	k = priorState{signature: text(), signed: bits&1 != 0, sitemap: bits&2 != 0}
+	k = priorState{signature: text(), signed: bits&1 != 0, sitemap: bits&2 != 0, seed: bits&ofSeed != 0}
 	if bits&hasVisit != 0 {
 		k.status = crawldb.Status(min(number(), math.MaxUint8))
 		n, size := binary.Varint(b)

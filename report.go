@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/update"
 )
 
@@ -41,6 +42,9 @@ type Report struct {
 	// Damaged are the segments that were found damaged and set aside, of a Run the last
 	// thousand: see [Crawler.Damaged].
 	Damaged []string
+	// RefusedSeeds are the seeds that were not requested, because robots.txt forbids it or a rule
+	// of ours: the first hundred. Seeds that the rules reject have no time.
+	RefusedSeeds []segment.Visit
 	// Events counts the calls of OnPage.
 	Events int
 	// NextDue is when the next page is due; zero if more is due already, or if that is not
@@ -58,15 +62,23 @@ type Report struct {
 	refused error // the first visit that was refused
 }
 
-// Err returns what went wrong without ending a round, joined: segments that are damaged, and
-// pages that the crawler itself refused to request, such as those of private addresses; nil if
-// there is nothing of the kind. Pages that their servers do not have are no such error.
+// Err returns what went wrong without ending a round, joined: segments that are damaged, seeds
+// that were not requested because robots.txt or a rule of ours forbids it, and other pages that the
+// crawler itself refused to request, such as those of private addresses; nil if there is nothing of
+// the kind. Pages that their servers do not have are no such error.
 func (r Report) Err() error {
 	var errs []error
 	for _, name := range r.Damaged {
 		errs = append(errs, fmt.Errorf("recrawl: segment %s is damaged and left as it is", name))
 	}
-	if n := r.Visits[protocol.Refused]; n > 0 {
+	n := r.Visits[protocol.Refused]
+	for _, v := range r.RefusedSeeds {
+		errs = append(errs, fmt.Errorf("recrawl: the seed %s was not requested: %s", v.URL, v.Outcome.Reason))
+		if v.Outcome.Code == protocol.Refused && !v.Time.IsZero() {
+			n--
+		}
+	}
+	if n > 0 {
 		if r.refused == nil {
 			r.refused = errors.New("no reason was given")
 		}
@@ -103,6 +115,10 @@ func (r Report) String() string {
 	b.WriteString(", ")
 	plural(r.Events, "event")
 	fmt.Fprintf(&b, ", in %v", r.Elapsed.Round(time.Millisecond))
+	if len(r.RefusedSeeds) > 0 {
+		b.WriteString("; ")
+		plural(len(r.RefusedSeeds), "refused seed")
+	}
 	if len(r.Damaged) > 0 {
 		b.WriteString("; ")
 		plural(len(r.Damaged), "damaged segment")
@@ -123,12 +139,21 @@ func (r *Report) Visited() int {
 // years.
 const mostSegments = 1000
 
+// maxRefusedSeeds is how many refused seeds a Report names.
+const maxRefusedSeeds = 100
+
 func (r *Report) add(o Report) {
 	r.Rounds += o.Rounds
 	r.Segments = append(r.Segments, o.Segments...)
 	r.Segments = slices.Delete(r.Segments, 0, max(0, len(r.Segments)-mostSegments))
 	r.Damaged = append(r.Damaged, o.Damaged...)
 	r.Damaged = slices.Delete(r.Damaged, 0, max(0, len(r.Damaged)-mostSegments))
+	for _, v := range o.RefusedSeeds {
+		known := slices.ContainsFunc(r.RefusedSeeds, func(k segment.Visit) bool { return k.URL == v.URL })
+		if !known && len(r.RefusedSeeds) < maxRefusedSeeds { // the rules reject a seed in each round
+			r.RefusedSeeds = append(r.RefusedSeeds, v)
+		}
+	}
 	r.Selected += o.Selected
 	for code, n := range o.Visits {
 		if r.Visits == nil {

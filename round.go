@@ -8,7 +8,9 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
+	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -122,6 +124,9 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCa
 		o = c.limitToRoundTime(o)
 	}
 	g, err := generate.Run(ctx, c.stores.Crawl, c.stores.Segments, o)
+	for _, url := range g.RejectedSeeds {
+		r.RefusedSeeds = append(r.RefusedSeeds, segment.Visit{URL: url, Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "the rules reject it"}})
+	}
 	if err != nil {
 		return "", err
 	}
@@ -172,6 +177,7 @@ func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) er
 	}
 	f, err := stage(ctx, name)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Visits, f.Bytes, f.Links, f.LinksRejected
+	r.RefusedSeeds = append(r.RefusedSeeds, f.RefusedSeeds...)
 	r.Redirects, r.Sitemaps, r.refused = f.Redirects, f.Sitemaps, c.status.takeRefused()
 	if err != nil {
 		return err

@@ -32,10 +32,12 @@ func (l *loop) acceptListed(it item, seen bool) bool {
 		reason = "the rules reject it: " + oneLine(err.Error())
 	}
 	if !seen {
-		l.finish(l.skipped(it, &verdict{reason: reason}, 0))
+		v := l.skipped(it, &verdict{reason: reason}, 0)
 		if err != nil {
 			l.report.Filtered++
+			l.report.noteRefusal(&it.Datum, &v.visit)
 		}
+		l.finish(v)
 	}
 	if err != nil || !l.follower.known[idOf(url)].otherSpelling {
 		return false

@@ -3,7 +3,9 @@ package fetch
 import (
 	"strings"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/segment"
 )
 
 // Causes counts the reasons why pages were not visited or visits failed.
@@ -95,6 +97,17 @@ func (rep *Report) count(v *visitResult) {
 	}
 }
 
+// maxRefusedSeeds is how many seeds a report names.
+const maxRefusedSeeds = 100
+
+// noteRefusal records a visit that was not made because that is forbidden, if the page, whose
+// record is given, is a seed.
+func (rep *Report) noteRefusal(d *crawldb.Datum, v *segment.Visit) {
+	if d.IsSeed() && len(rep.RefusedSeeds) < maxRefusedSeeds {
+		rep.RefusedSeeds = append(rep.RefusedSeeds, *v)
+	}
+}
+
 // Progress is how far a fetch has come.
 type Progress struct {
 	// Listed is the number of URLs read from the fetch list so far, Done how
@@ -126,6 +139,9 @@ type Report struct {
 	Sitemaps SitemapReport
 	// Redirects says what became of redirects.
 	Redirects Redirects
+	// RefusedSeeds are the visits to seeds that were not made because a rule of ours or
+	// robots.txt forbids them: the first hundred of this run.
+	RefusedSeeds []segment.Visit
 	// Robots counts the requests for robots.txt.
 	Robots int
 	// Followed counts the visits of this run to pages that are not on the list, and

@@ -227,6 +227,9 @@ func (l *loop) keep(r *result) {
 		}
 		l.report.Followed++
 	}
+	if code := r.out.visit.Outcome.Code; !code.Asked() && !code.Deferred() {
+		l.report.noteRefusal(&r.item.Datum, &r.out.visit)
+	}
 	l.finish(r.out)
 	if l.follower.depth > 0 {
 		l.follower.addPage(r.item.URL, l.toFollow(r.out.parse), item{Datum: crawldb.Datum{URL: r.item.URL}, list: r.item.list, delay: r.item.delay})

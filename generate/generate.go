@@ -203,6 +203,9 @@ type Report struct {
 	// priority only until the segments are full; and beyond a million due records those
 	// of a full host are no longer counted. With NutchCompat all are counted.
 	Rejected map[Reason]int
+	// RejectedSeeds are seeds that the rules reject: the first hundred found among the first
+	// thousand records that they reject.
+	RejectedSeeds []string
 	// HostsAffected counts the hosts, or whatever By says, with more URLs looked
 	// at than their limit. (Nutch: hosts_affected_per_host_overflow.)
 	HostsAffected int

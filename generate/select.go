@@ -303,7 +303,9 @@ func (j *job) selectAll(ctx context.Context) error {
 			return err
 		}
 		if !ok {
-			j.report.Rejected[URLFilters]++
+			if err := j.rejectByRules(ctx, c.url); err != nil {
+				return err
+			}
 			continue
 		}
 		p, ok, err := j.placeOne(ctx, c)
@@ -330,6 +332,28 @@ func (j *job) selectAll(ctx context.Context) error {
 		return nil
 	}
 	return j.lease(ctx, batch)
+}
+
+const (
+	maxRejectedSeeds = 100
+	maxSeedLookups   = 1000
+)
+
+// rejectByRules counts a candidate that the rules reject, and names it if it is a seed.
+func (j *job) rejectByRules(ctx context.Context, url string) error {
+	n := j.report.Rejected[URLFilters]
+	j.report.Rejected[URLFilters]++
+	if n >= maxSeedLookups || len(j.report.RejectedSeeds) >= maxRejectedSeeds {
+		return nil
+	}
+	d, err := j.crawl.Get(ctx, url)
+	if err == nil && d.IsSeed() {
+		j.report.RejectedSeeds = append(j.report.RejectedSeeds, url)
+	}
+	if errors.Is(err, crawldb.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // placeOne finds a segment for a candidate, if there is room for it.

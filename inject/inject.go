@@ -242,6 +242,9 @@ func (j *job) merge(old *crawldb.Datum, e *entry) *crawldb.Datum {
 		scoreGiven, timeGiven = e.d.Score != j.o.Score, e.d.Interval != j.usual
 	}
 	d.Meta.Merge(meta)
+	if !j.o.NutchCompat {
+		d.Meta.Set(crawldb.SeedKey, "")
+	}
 	if scoreGiven {
 		scoring.SetScore(&d, e.d.Score)
 	}

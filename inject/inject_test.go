@@ -37,10 +37,13 @@ func run(t *testing.T, s crawldb.Store, file string, o inject.Options) inject.Re
 	return r
 }
 
-// show is a record in one line.
+// show is a record in one line, without the mark of a seed.
 func show(d crawldb.Datum) string {
 	s := fmt.Sprintf("%v score %g priority %g every %v", d.Status, d.Score, d.Priority, d.Interval)
 	for k, v := range d.Meta.All() {
+		if k == crawldb.SeedKey {
+			continue
+		}
 		s += fmt.Sprintf(" %s=%s", k, v)
 	}
 	return s
@@ -53,6 +56,34 @@ func get(t *testing.T, s crawldb.Store, url string) crawldb.Datum {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// The record of a seed says so. What exists is not changed unless that is asked for, and Nutch
+// knows no such mark.
+func TestRecordOfSeedIsMarked(t *testing.T) {
+	const u = "http://a.test/"
+	for _, c := range []struct {
+		name  string
+		known bool
+		o     inject.Options
+		want  bool
+	}{
+		{"new", false, inject.Options{}, true},
+		{"known", true, inject.Options{}, false},
+		{"updated", true, inject.Options{Update: true}, true},
+		{"overwritten", true, inject.Options{Overwrite: true}, true},
+		{"new to Nutch", false, inject.Options{NutchCompat: true}, false},
+		{"updated by Nutch", true, inject.Options{NutchCompat: true, Update: true}, false},
+	} {
+		s := new(memstore.Crawl)
+		if c.known {
+			put(t, s, fetched(u))
+		}
+		run(t, s, u, c.o)
+		if d := get(t, s, u); d.IsSeed() != c.want {
+			t.Errorf("%s: a seed is marked: %v", c.name, d.IsSeed())
+		}
+	}
 }
 
 func TestSeeds(t *testing.T) {

@@ -113,6 +113,9 @@ func (j *job) entry(e *entry, url string, meta []string) error {
 		}
 		e.d.Meta = e.meta
 	}
+	if !j.o.NutchCompat {
+		e.d.Meta.Set(crawldb.SeedKey, "")
+	}
 	given := e.d.Interval
 	e.d = j.o.Schedule.Init(e.d, j.now)
 	if e.timeGiven && j.o.NutchCompat {

@@ -1,6 +1,9 @@
 package main_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,5 +104,48 @@ func TestRulesForAllRecords(t *testing.T) {
 	}
 	if r := recrawl(t, "readdb", "-d", crawl, "-url", "http://b.example/z.jpg"); r.code == 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Verbs name the seeds that are not requested. crawl ends with exit code 1; stages go on, since
+// other stages follow.
+func TestRefusedSeedsAreNamed(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "User-agent: *\nDisallow: /forbidden\n")
+	}))
+	t.Cleanup(site.Close)
+	rules := write(t, "rules.txt", "-/new-rule\n+.\n")
+	network := []string{"-agent", "testbot", "-delay", "0", "-now", frozen}
+	allow := append([]string{"-allow-private", "-allow-port", strings.TrimPrefix(site.URL, "http://127.0.0.1:")}, network...)
+	for _, c := range []struct {
+		name, seed, reason string
+		args               []string
+	}{
+		{"guard", site.URL + "/", "address: loopback", append(network, allow[1:3]...)},
+		{"robots.txt", site.URL + "/forbidden", "robots.txt", allow},
+		{"rules", site.URL + "/new-rule", "the rules reject it", append([]string{"-url-rules", rules}, allow...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "crawl")
+			ok(t, "inject", "-d", dir, "-now", frozen, c.seed, site.URL+"/page")
+			named := "recrawl: the seed " + c.seed + " was not requested: " + c.reason
+			r := recrawl(t, append([]string{"crawl", "-d", dir}, c.args...)...)
+			if r.code != 1 || !strings.Contains(r.err, named) {
+				t.Errorf("crawl: exit %d: %s", r.code, r.err)
+			}
+
+			dir = filepath.Join(t.TempDir(), "stages")
+			ok(t, "inject", "-d", dir, "-now", frozen, c.seed, site.URL+"/page")
+			generate := []string{"generate", "-d", dir, "-now", frozen}
+			if c.name == "rules" {
+				generate, named = append(generate, "-url-rules", rules), "recrawl: the rules reject the seed "+c.seed
+			}
+			g := recrawl(t, generate...)
+			f := recrawl(t, append([]string{"fetch", "-d", dir}, c.args...)...)
+			if g.code != 0 || f.code != 0 || !strings.Contains(g.err+f.err, named) {
+				t.Errorf("generate: exit %d: %s; fetch: exit %d: %s", g.code, g.err, f.code, f.err)
+			}
+		})
 	}
 }

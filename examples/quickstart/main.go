@@ -22,7 +22,7 @@ func main() {
 	}, recrawl.Options{
 		Agent: "mybot", // the name in User-Agent and robots.txt
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {
-			fmt.Println(e.Kind, e.URL) // new, changed, moved, gone
+			fmt.Println(e.Kind, e.URL) // new, changed, moved, gone, refused
 			return nil
 		},
 	})

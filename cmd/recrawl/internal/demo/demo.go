@@ -276,7 +276,7 @@ func (d *demo) weeks(ctx context.Context, dir string) (err error) {
 type week struct {
 	rounds, visits      int
 	notModified, barred int
-	kinds               [recrawl.PageGone + 1]int
+	kinds               [recrawl.PageRefused + 1]int
 	received, saved     int64
 	current             float64
 }

@@ -50,6 +50,29 @@ func (t *Failures) Report(w io.Writer, verbose bool) {
 	}
 }
 
+// maxRefusedSeeds is how many refused seeds are printed.
+const maxRefusedSeeds = 20
+
+// RefusedSeeds names seeds that were not requested, and says why.
+func RefusedSeeds(w io.Writer, visits []segment.Visit) {
+	for i, v := range visits {
+		if i == maxRefusedSeeds {
+			fmt.Fprintf(w, "recrawl: and %d more\n", len(visits)-i)
+			return
+		}
+		fmt.Fprintf(w, "recrawl: the seed %s was not requested: %s\n", v.URL, v.Outcome.Reason)
+	}
+}
+
+// RefusedSeedsJSON returns the same for JSON.
+func RefusedSeedsJSON(visits []segment.Visit) []map[string]string {
+	list := []map[string]string{}
+	for _, v := range visits {
+		list = append(list, map[string]string{"url": v.URL, "outcome": v.Outcome.Code.String(), "reason": v.Outcome.Reason})
+	}
+	return list
+}
+
 // retryHint ends a hint: refused pages are due again only in weeks.
 const retryHint = ", and -adddays 90 retries before the page is due again"
 

@@ -17,6 +17,7 @@ func FetchReportJSON(r *fetch.Report, to map[string]any) map[string]any {
 	to["timed_out"], to["too_slow"] = r.TimedOut, r.TooSlow
 	to["followed"], to["filtered"] = r.Followed, r.Filtered
 	to["host_fails"], to["host_waits"], to["crawl_delay"] = r.Causes.HostFails, r.Causes.HostWaits, r.Causes.CrawlDelay
+	to["refused_seeds"] = RefusedSeedsJSON(r.RefusedSeeds)
 	failures := map[string]int{}
 	maps.Copy(failures, r.Causes.Failed)
 	to["failures"] = failures

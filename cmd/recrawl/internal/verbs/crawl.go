@@ -21,7 +21,9 @@ func (a *app) crawl() *cli.Command {
 		ArgsUsage: "[URL...]",
 		Description: `Each round selects what is due, fetches and parses it, folds the outcome into
 the crawl db, and inverts the links. The directory is created if it does not
-exist. An interrupted round is finished first.
+exist. An interrupted round is finished first. A seed that cannot be used, or is not
+requested because robots.txt or a rule of this crawler forbids it, is named on standard
+error, and the exit code is 1.
 
   recrawl crawl -d crawl -agent mybot -rounds 3 https://example.com/
   recrawl crawl -d crawl -agent mybot -seeds seeds.txt
@@ -103,6 +105,7 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 		return err
 	}
 	s.failures.Report(a.err, c.Bool("v"))
+	render.RefusedSeeds(a.err, report.RefusedSeeds)
 	s.reportDamage(a.err)
 	if e := a.printCrawl(c, &report, err == nil); err == nil {
 		err = e
@@ -112,6 +115,9 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 	}
 	if err == nil {
 		err = run.bad
+	}
+	if n := len(report.RefusedSeeds); err == nil && n > 0 {
+		err = fmt.Errorf("%d of the seeds were not requested", n)
 	}
 	return err
 }
@@ -129,6 +135,7 @@ type crawlJSON struct {
 	Redirect  map[string]int        `json:"redirects"`
 	Segments  []string              `json:"segments"`
 	Damaged   []string              `json:"damaged,omitempty"`
+	Refused   []map[string]string   `json:"refused_seeds"`
 	NextDue   *time.Time            `json:"next_due,omitempty"`
 	Seconds   float64               `json:"seconds"`
 	Freshness *render.FreshnessJSON `json:"freshness,omitempty"`
@@ -137,7 +144,7 @@ type crawlJSON struct {
 func (a *app) printCrawl(c *cli.Command, r *recrawl.Report, finished bool) error {
 	if c.Bool("json") {
 		j := crawlJSON{Finished: finished, Rounds: r.Rounds, Selected: r.Selected, Visits: r.Visited(), Outcomes: render.OutcomesJSON(r.Visits),
-			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: render.RedirectsJSON(&r.Redirects), Segments: render.NonNil(r.Segments), Damaged: r.Damaged, Seconds: r.Elapsed.Seconds()}
+			Bytes: r.Bytes, Links: r.Links, Overgrown: r.Overgrown, Redirect: render.RedirectsJSON(&r.Redirects), Segments: render.NonNil(r.Segments), Damaged: r.Damaged, Refused: render.RefusedSeedsJSON(r.RefusedSeeds), Seconds: r.Elapsed.Seconds()}
 		if !r.NextDue.IsZero() {
 			j.NextDue = &r.NextDue
 		}

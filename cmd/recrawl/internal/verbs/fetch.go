@@ -50,6 +50,7 @@ resumes where it stopped.
 				r, err := stage(ctx, name)
 				stop()
 				s.failures.Report(a.err, c.Bool("v"))
+				render.RefusedSeeds(a.err, r.RefusedSeeds)
 				if err != nil {
 					return err
 				}

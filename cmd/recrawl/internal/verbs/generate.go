@@ -72,6 +72,7 @@ func (a *app) printGenerate(c *cli.Command, r *generate.Report) error {
 		maps.Copy(rejected, r.Rejected)
 		out := map[string]any{"segments": render.NonNil(r.Segments), "selected": r.Selected, "rejected": rejected,
 			"hosts_affected_per_host_overflow": r.HostsAffected, "expr_errors": r.ExprErrors}
+		out["rejected_seeds"] = render.NonNil(r.RejectedSeeds)
 		if !r.NextDue.IsZero() {
 			out["next_due"] = r.NextDue
 		}
@@ -97,6 +98,9 @@ func (a *app) printGenerate(c *cli.Command, r *generate.Report) error {
 		fmt.Fprintf(a.err, "recrawl: %s%s\n", nothing, next)
 	}
 	printRejected(a.err, r)
+	for _, url := range r.RejectedSeeds[:min(len(r.RejectedSeeds), 20)] {
+		fmt.Fprintf(a.err, "recrawl: the rules reject the seed %s\n", url)
+	}
 	return nil
 }
 
