@@ -61,7 +61,8 @@ type Explanation struct {
 	// Verdict is the answer in one sentence.
 	Verdict string
 
-	hostRuleWait string // why and until when HostRule keeps requests from the host
+	hostRuleWait string        // why and until when HostRule keeps requests from the host
+	early        time.Duration // how much sooner a round of other pages may visit it
 }
 
 // Explain says why a URL is or is not fetched next. It makes no request.
@@ -97,6 +98,9 @@ func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
 	e.Record = &d
 	e.Leased = d.Leased(e.Now)
 	e.Due = c.schedule().Due(&d, e.Now)
+	if _, indexable := schedule.Horizon(c.schedule()); indexable && c.gathers() {
+		e.early = c.earlyVisit(&d).Truncate(time.Second)
+	}
 	if s, ok := c.schedule().(schedule.Estimator); ok {
 		w := s.Explain(&d)
 		e.Worth = &w
@@ -231,6 +235,8 @@ func (e *Explanation) verdict(minScore float32) string {
 		return fmt.Sprintf("Not yet: robots.txt of its host cannot be fetched; until it can, nothing there is visited. The next visit is due at %s.", d.FetchTime.Format(time.RFC3339))
 	case !e.Due && e.RobotsKnown && !e.RobotsAllowed:
 		return fmt.Sprintf("Not fetched: robots.txt forbids it; the rules are looked at again at %s.", d.FetchTime.Format(time.RFC3339))
+	case !e.Due && e.early > 0:
+		return fmt.Sprintf("Not yet: the next visit is due at %s, or up to %v sooner in a round of other pages.", d.FetchTime.Format(time.RFC3339), e.early)
 	case !e.Due:
 		return fmt.Sprintf("Not yet: the next visit is due at %s.", d.FetchTime.Format(time.RFC3339))
 	case minScore > 0 && d.Priority < minScore:

@@ -160,6 +160,20 @@ type RunOptions struct {
 	// instead of returning. Once a minute it checks whether somebody else has written
 	// to the store, which takes a full scan unless that is a crawldb.DueStore.
 	Wait bool
+	// Gather is how long before it is due a Run that Waits may visit a page, so that pages
+	// that fall due one after the other share a round: this long, or a hundredth of the time
+	// since its last visit if that is more (but at most 23 hours). For a page that is visited
+	// again after less than four times Gather it is a quarter of that time; for one that was
+	// put off, or never visited, at most a minute. Zero means a minute, negative that each page waits until it
+	// is due.
+	//
+	// A round begins when a page is due, at once, and never waits for others. What is due soon
+	// joins it in the order of the times, up to the first page that must not be visited so early, or
+	// for whose host RoundTime has no room; so a round that takes long does not make other pages late.
+	//
+	// It has no effect on a selection with Ahead or NutchCompat in Generate, and none with
+	// a schedule that is not a schedule.HorizonSchedule.
+	Gather time.Duration
 }
 
 // leastDelay is the shortest pause between requests that can be meant. A Delay of 5 is five

@@ -123,7 +123,11 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCa
 		}
 		o = c.limitToRoundTime(o)
 	}
-	g, err := generate.Run(ctx, c.stores.Crawl, c.stores.Segments, o)
+	early := c.earlyVisit
+	if why != calledByRun || !c.gathers() {
+		early = nil
+	}
+	g, err := generate.Gather(ctx, c.stores.Crawl, c.stores.Segments, o, early)
 	for _, url := range g.RejectedSeeds {
 		r.RefusedSeeds = append(r.RefusedSeeds, segment.Visit{URL: url, Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "the rules reject it"}})
 	}

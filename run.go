@@ -15,6 +15,9 @@ import (
 // on calls Run again after a pause. Either way everything is left as a later Run
 // needs it. The report covers all rounds.
 //
+// A Run that waits visits pages a little before they are due, so that they share a round with
+// others: see Options.Run.Gather.
+//
 // Generate.Ahead applies to what is due when a run begins: a page that the run
 // has fetched is not selected again because it is due within that time. A Run that
 // resumes an interrupted one keeps to that, and with the same Options.Run.Rounds runs

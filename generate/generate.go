@@ -1,8 +1,8 @@
 // Package generate selects the pages to fetch next: the due records of a crawl db, best priority
 // first and within limits for each host. It leases them, so that no other round selects them, and
 // writes them as the fetch list of a new segment. It fetches nothing and keeps no pauses: package
-// fetch does. Start with [Run] and [Options]; [Free] makes a list of given URLs, and [Recover]
-// cleans up after a process that died.
+// fetch does. Start with [Run] and [Options]; [Gather] adds what is due soon, [Free] makes a list of
+// given URLs, and [Recover] cleans up after a process that died.
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
 // priority in the order of their keys, whatever the number of lists the URLs are spread over. (With an
@@ -246,6 +246,8 @@ type job struct {
 	order   []byte     // scratch, for a key
 	waiting []*counted // hosts that a window holds
 	indexed bool       // candidates come from an index
+	// early says how long before it is due a page may be selected; nil unless pages are gathered.
+	early func(*crawldb.Datum) time.Duration
 }
 
 // making is a segment in the making.
@@ -259,7 +261,10 @@ type making struct {
 // none, which is not an error. When it fails or is cancelled it releases what
 // it leased; if it cannot, Recover does.
 func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options) (Report, error) {
-	j := newJob(crawl, segments, o)
+	return newJob(crawl, segments, o).run(ctx)
+}
+
+func (j *job) run(ctx context.Context) (Report, error) {
 	err := j.make(ctx)
 	if err != nil {
 		// Cleaning up must not be cut short by what cut the run short, unless that
@@ -268,7 +273,7 @@ func Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Opt
 		defer done()
 		for _, m := range j.makes {
 			m.leases.Close()
-			if e := release(clean, crawl, segments, m.name); e != nil {
+			if e := release(clean, j.crawl, j.segments, m.name); e != nil {
 				err = errors.Join(err, e)
 			}
 		}
@@ -288,6 +293,11 @@ func (j *job) make(ctx context.Context) (err error) {
 	}()
 	if err := j.selectAll(ctx); err != nil {
 		return err
+	}
+	if j.early != nil {
+		if err := j.gather(ctx); err != nil {
+			return err
+		}
 	}
 	return j.commit(ctx)
 }

@@ -13,7 +13,8 @@ import (
 // spread orders a fetch list so that a fetcher reading it from the front finds many
 // hosts at once: the best URL of every host, then the second best of every host, and
 // so on, in each turn in the order of a hash. What is best is decided by turns of the
-// parts of a domain, as in the selection.
+// parts of a domain, as in the selection. Pages that are not due yet come last, in the order of
+// their times.
 func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 	// Sort small items: the records stay where they are.
 	best := make([]uint64, len(list)) // the rank of a record and its index
@@ -21,9 +22,13 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 		best[i] = uint64(rankOf(list[i].Priority))<<32 | uint64(i)
 	}
 	slices.Sort(best)
+	due := len(best) // how many are due now
+	if j.gathering() {
+		due = j.soonLast(best, list)
+	}
 	byKey := func(a, b uint64) int { return crawldb.Compare(list[uint32(a)].URL, list[uint32(b)].URL) }
-	for from, i := 0, 1; i <= len(best); i++ {
-		if i < len(best) && best[i]>>32 == best[from]>>32 {
+	for from, i := 0, 1; i <= due; i++ {
+		if i < due && best[i]>>32 == best[from]>>32 {
 			continue
 		}
 		if same := best[from:i]; !slices.IsSortedFunc(same, byKey) {
@@ -39,7 +44,7 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 	var order []int
 	if !j.o.ExactTopN && j.crawl != nil { // Free has no crawl db
 		var err error
-		inOrder := make([]*hostState, len(list))
+		inOrder := make([]*hostState, due)
 		for i := range inOrder {
 			inOrder[i] = hosts[uint32(best[i])]
 		}
@@ -55,7 +60,7 @@ func (j *job) spread(ctx context.Context, list []crawldb.Datum) error {
 	all := make([]place, len(list))
 	for i := range all {
 		at := uint32(best[i])
-		if order != nil {
+		if i < len(order) {
 			at = uint32(best[order[i]])
 		}
 		c := hosts[at].spelled

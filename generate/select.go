@@ -151,31 +151,42 @@ func (j *job) spelling(scope urlfilter.Scope, url string) (string, bool) {
 
 // candidates yields the records that pass check, best first, equal ones by key.
 func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
-	ahead, indexable := schedule.Horizon(j.o.Schedule)
+	_, indexable := schedule.Horizon(j.o.Schedule)
 	index, ok := crawldb.AsDueStore(j.crawl)
 	if !ok || !indexable || j.o.NutchCompat {
 		return j.scan(ctx)
 	}
 	j.indexed = true
-	// What is leased now may no longer be after Ahead: the index yields it, and
-	// check rejects it.
-	q := crawldb.DueQuery{Now: j.due, AheadOfClock: j.o.Ahead, MinPriority: max(j.o.MinScore, 0), WantHost: j.want, NotDue: j.seen}
-	if ahead > 0 {
-		q.DueBeyond = j.due.Add(ahead)
+	q := j.query()
+	if q.NotDue = j.seen; j.gathering() {
+		q.NotDue = nil
 	}
 	return j.read(ctx, ordered(index.Due(ctx, q), j.window()+levelExtra))
+}
+
+// query asks an index for what is due at j.due. What is leased now may no longer be then: the index
+// yields it, and check rejects it.
+func (j *job) query() crawldb.DueQuery {
+	q := crawldb.DueQuery{Now: j.due, AheadOfClock: j.due.Sub(j.now), MinPriority: max(j.o.MinScore, 0), WantHost: j.want}
+	if ahead, _ := schedule.Horizon(j.o.Schedule); ahead > 0 {
+		q.DueBeyond = j.due.Add(ahead)
+	}
+	return q
 }
 
 // scan examines every record.
 func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 	// A crawl db with more due records than fit into memory is scanned more
 	// than once, and counting is done the first time.
-	first, begun, again := "", false, false
+	first, begun, again := "", false, j.gathering()
 	due := func(d *crawldb.Datum) bool {
 		if !begun {
 			first, begun = d.URL, true
 		} else if d.URL == first {
 			again = true
+		}
+		if j.ours(d) {
+			return false
 		}
 		why, err := j.check(d)
 		if why != "" && !again {
@@ -192,12 +203,14 @@ func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 // record says: if so it is not read before it is leased.
 func (j *job) byIndex() bool {
 	o := &j.o
-	return o.Where == nil && o.Status == 0 && o.MaxInterval <= 0 && o.Ahead == 0 && o.MinScore >= 0
+	return o.Where == nil && o.Status == 0 && o.MaxInterval <= 0 && !j.due.After(j.now) && o.MinScore >= 0
 }
+
+// readBatch is how many records are read in one step.
+const readBatch = 1000
 
 // read yields those candidates whose records pass check.
 func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error]) iter.Seq2[crawldb.Candidate, error] {
-	const batch = 1000
 	sure := j.byIndex()
 	return func(yield func(crawldb.Candidate, error) bool) {
 		var some []crawldb.Candidate
@@ -212,7 +225,7 @@ func (j *job) read(ctx context.Context, hints iter.Seq2[crawldb.Candidate, error
 				}
 				continue
 			}
-			if some = append(some, c); len(some) < batch {
+			if some = append(some, c); len(some) < readBatch {
 				continue
 			}
 			if !j.passing(ctx, some, yield) {
@@ -341,6 +354,9 @@ const (
 
 // rejectByRules counts a candidate that the rules reject, and names it if it is a seed.
 func (j *job) rejectByRules(ctx context.Context, url string) error {
+	if j.gathering() {
+		return nil // once it is due
+	}
 	n := j.report.Rejected[URLFilters]
 	j.report.Rejected[URLFilters]++
 	if n >= maxSeedLookups || len(j.report.RejectedSeeds) >= maxRejectedSeeds {
