@@ -37,7 +37,7 @@ type Explanation struct {
 	// says where a redirect leads, and which redirect led here.
 	Visit *segment.Visit
 	// Sitemap is the mark of a sitemap, nil if the record is of a page; SitemapEntry is what
-	// sitemaps say of the page, nil if nothing; Claim says what follows from it.
+	// sitemaps say of the page, nil if nothing; SignalVerdict says what follows.
 	Sitemap       *crawldb.Sitemap
 	SitemapEntry  *crawldb.SitemapEntry
 	SignalVerdict string
@@ -191,22 +191,22 @@ func (c *Crawler) explainSitemap(ctx context.Context, e *Explanation) error {
 	if m, ok := crawldb.SitemapOf(e.Record.Meta); ok {
 		e.Sitemap = &m
 	}
-	hint, ok := crawldb.SitemapEntryOf(e.Record.Meta)
+	entry, ok := crawldb.SitemapEntryOf(e.Record.Meta)
 	if !ok {
 		return nil
 	}
-	e.SitemapEntry = &hint
+	e.SitemapEntry = &entry
 	h, err := c.stores.Hosts.Get(ctx, hostdb.ByHost.Key(e.Record.URL))
 	if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 		return err
 	}
-	l := h.Lastmod
-	e.SignalVerdict = fmt.Sprintf("%d of %d claims of the host were true", l.Hits, l.Hits+l.False)
+	l := h.Signals
+	e.SignalVerdict = fmt.Sprintf("%d of %d signals of the host were true", l.Hits, l.Hits+l.False)
 	if l.Hits+l.False == 0 {
-		e.SignalVerdict = "no claim of the host was checked yet"
+		e.SignalVerdict = "no signal of the host was checked yet"
 	}
 	switch {
-	case !hint.Modified.Add(hint.Span).After(e.Record.LastFetch):
+	case !entry.Modified.Add(entry.Span).After(e.Record.LastFetch):
 		e.SignalVerdict = "not changed since the last visit; " + e.SignalVerdict
 	case l.Trusted():
 		e.SignalVerdict = "changed since the last visit, which is believed; " + e.SignalVerdict

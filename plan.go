@@ -230,12 +230,12 @@ func (c *Crawler) hostLimits(ctx context.Context, failed *error) func(host strin
 	}
 }
 
-// hostSignals returns a function that says what the claims of the sitemaps of a host are worth,
+// hostSignals returns a function that says what the signals of the sitemaps of a host are worth,
 // and other signals. It keeps the first error.
 func (c *Crawler) hostSignals(ctx context.Context, failed *error) func(host string) (schedule.SignalQuality, bool) {
 	return func(host string) (schedule.SignalQuality, bool) {
 		h := c.hostOrEmpty(ctx, host, failed)
-		return schedule.SignalQuality{Precision: h.Lastmod.Precision(), Recall: h.Lastmod.Recall()}, h.Lastmod.Known()
+		return schedule.SignalQuality{Precision: h.Signals.Precision(), Recall: h.Signals.Recall()}, h.Signals.Known()
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 		if found = old != nil; !found {
 			return nil, nil
 		}
-		return update.Signal(old, at, h.Lastmod, o), nil
+		return update.Signal(old, at, h.Signals, o), nil
 	}})
 	if err == nil && !found {
 		err = crawldb.ErrNotFound

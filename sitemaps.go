@@ -49,9 +49,9 @@ type SitemapReport struct {
 	// Refused says, for each source that is not a URL or that the rules keep out,
 	// why.
 	Refused []error
-	// Lastmod is what is known by now of the hosts whose sitemaps were asked for, if
-	// anything is.
-	Lastmod map[string]hostdb.Lastmod
+	// Signals is what is known by now of the signals of the hosts whose sitemaps were
+	// asked for, if anything is.
+	Signals map[string]hostdb.SignalStats
 }
 
 // ReadSitemaps reads sitemaps now, due or not, and the sitemaps that they name in
@@ -298,19 +298,19 @@ func (c *Crawler) markSitemaps(ctx context.Context, marks map[string]crawldb.Sit
 
 // reportLastmods reports what is known of the hosts.
 func (c *Crawler) reportLastmods(ctx context.Context, marks map[string]crawldb.Sitemap, r *SitemapReport) error {
-	r.Lastmod = map[string]hostdb.Lastmod{}
+	r.Signals = map[string]hostdb.SignalStats{}
 	for u, mark := range marks {
 		for _, of := range append([]string{u}, mark.Origins...) {
 			name := hostdb.ByHost.Key(of)
-			if _, ok := r.Lastmod[name]; ok {
+			if _, ok := r.Signals[name]; ok {
 				continue
 			}
 			h, err := c.stores.Hosts.Get(ctx, name)
 			if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 				return fmt.Errorf("recrawl: sitemaps: %w", err)
 			}
-			if h.Lastmod != (hostdb.Lastmod{}) {
-				r.Lastmod[name] = h.Lastmod
+			if h.Signals != (hostdb.SignalStats{}) {
+				r.Signals[name] = h.Signals
 			}
 		}
 	}

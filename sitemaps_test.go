@@ -201,8 +201,8 @@ func weeks(t *testing.T, sitemaps, lies bool) (fresh float64, visits int, truste
 		if err != nil {
 			t.Fatal(err)
 		}
-		trusted = h.Lastmod.Trusted()
-		t.Logf("sitemaps %v, lies %v: fresh %.3f, %d visits, %+v", sitemaps, lies, fresh, visits, h.Lastmod)
+		trusted = h.Signals.Trusted()
+		t.Logf("sitemaps %v, lies %v: fresh %.3f, %d visits, %+v", sitemaps, lies, fresh, visits, h.Signals)
 	})
 	return fresh, visits, trusted
 }

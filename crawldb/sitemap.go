@@ -14,7 +14,7 @@ import (
 // belong to the stages: fetch sets them on links, update on records.
 const (
 	sitemapKey = "sitemap.mark"
-	hintKey    = "sitemap.hint"
+	entryKey   = "sitemap.hint"
 )
 
 // maxOrigins is how many of the sites that list a sitemap are remembered.
@@ -141,31 +141,31 @@ type SitemapEntry struct {
 }
 
 const (
-	hintModified = 1 << iota
-	hintEvery
-	hintPriority
-	hintAll = 1<<iota - 1
+	entryModified = 1 << iota
+	entryEvery
+	entryPriority
+	entryAll = 1<<iota - 1
 )
 
-// SitemapEntryOf returns the hint of a record or a link, and whether it has one.
+// SitemapEntryOf returns the entry of a record or a link, and whether it has one.
 func SitemapEntryOf(m Meta) (h SitemapEntry, ok bool) {
-	text, ok := m.Get(hintKey)
-	if !ok || text == "" || text[0]&^hintAll != 0 {
+	text, ok := m.Get(entryKey)
+	if !ok || text == "" || text[0]&^entryAll != 0 {
 		return h, false
 	}
 	b := []byte(text[1:])
 	var v uint64
-	if text[0]&hintModified != 0 {
+	if text[0]&entryModified != 0 {
 		v, b = cutNumber(b)
 		h.Modified = time.Unix(signed(v), 0).UTC()
 		v, b = cutBelow(b, math.MaxInt32)
 		h.Span = time.Duration(v) * time.Second
 	}
-	if text[0]&hintEvery != 0 {
+	if text[0]&entryEvery != 0 {
 		v, b = cutBelow(b, math.MaxInt32)
 		h.Every = time.Duration(v) * time.Second
 	}
-	if text[0]&hintPriority != 0 {
+	if text[0]&entryPriority != 0 {
 		h.Priority, b = cutFloat32(b)
 		h.HasPriority = true
 	}
@@ -175,26 +175,26 @@ func SitemapEntryOf(m Meta) (h SitemapEntry, ok bool) {
 	return h, true
 }
 
-// Set puts the hint into m, leaving out values that are out of range.
+// Set puts the entry into m, leaving out values that are out of range.
 func (h SitemapEntry) Set(m *Meta) {
 	b := []byte{0}
 	if !h.Modified.IsZero() {
-		b[0] |= hintModified
+		b[0] |= entryModified
 		b = binary.AppendVarint(b, h.Modified.Unix())
 		b = binary.AppendUvarint(b, uint64(max(0, min(h.Span/time.Second, math.MaxInt32))))
 	}
 	if h.Every >= time.Second {
-		b[0] |= hintEvery
+		b[0] |= entryEvery
 		b = binary.AppendUvarint(b, uint64(min(h.Every/time.Second, math.MaxInt32)))
 	}
 	if h.HasPriority && h.Priority >= 0 && h.Priority <= 1 { // otherwise it could not be read
-		b[0] |= hintPriority
+		b[0] |= entryPriority
 		b = binary.BigEndian.AppendUint32(b, math.Float32bits(h.Priority))
 	}
-	m.Set(hintKey, string(b))
+	m.Set(entryKey, string(b))
 }
 
-// With merges two hints about one page, in either order: it keeps the later
+// With merges two entries about one page, in either order: it keeps the later
 // change, or of two at the same time the more precise one; the shorter
 // interval; the higher priority.
 func (h SitemapEntry) With(o SitemapEntry) SitemapEntry {
@@ -210,5 +210,5 @@ func (h SitemapEntry) With(o SitemapEntry) SitemapEntry {
 	return h
 }
 
-// ClearHint removes the hint from m.
-func ClearHint(m *Meta) { m.Delete(hintKey) }
+// ClearSitemapEntry removes the entry from m.
+func ClearSitemapEntry(m *Meta) { m.Delete(entryKey) }

@@ -65,7 +65,7 @@ func TestHint(t *testing.T) {
 		if !ok || got != h {
 			t.Errorf("%+v: %+v %v", h, got, ok)
 		}
-		if v, _ := m.Get(hintKey); len(v) > 16 {
+		if v, _ := m.Get(entryKey); len(v) > 16 {
 			t.Errorf("%d bytes", len(v))
 		}
 	}
@@ -83,7 +83,7 @@ func TestHint(t *testing.T) {
 		t.Errorf("%+v %+v", a, b)
 	}
 	for _, bad := range []string{"", "\x08", "\x01", "\x01\x00", "\x04\x7f\xc0\x00\x00", "\x04\xbf\x80\x00\x00", "\x00x"} {
-		if h, ok := SitemapEntryOf(MetaOf(hintKey, bad)); ok {
+		if h, ok := SitemapEntryOf(MetaOf(entryKey, bad)); ok {
 			t.Errorf("%q: %+v", bad, h)
 		}
 	}
@@ -110,8 +110,8 @@ func FuzzSitemapMeta(f *testing.F) {
 				t.Errorf("%q is read as %+v", x.Encoded(), c)
 			}
 		}
-		h, ok := SitemapEntryOf(MetaOf(hintKey, hint))
-		g, ok2 := SitemapEntryOf(MetaOf(hintKey, hint2))
+		h, ok := SitemapEntryOf(MetaOf(entryKey, hint))
+		g, ok2 := SitemapEntryOf(MetaOf(entryKey, hint2))
 		if ok && ok2 {
 			if x, y := h.With(g), g.With(h); x != y {
 				t.Errorf("%+v %+v: %+v or %+v", h, g, x, y)

@@ -29,8 +29,8 @@ const (
 	hasSpent
 	hasStats
 	hasDetail // there are details, under their own key
-	hasLastmod
-	hasClaims    // of Lastmod
+	hasSignals
+	hasSignalSums
 	hasAllOfHost = 1<<iota - 1
 )
 
@@ -80,9 +80,9 @@ func AppendHost(b []byte, h *Host) []byte {
 	set(hasSpent, h.Spent != Spent{})
 	set(hasStats, h.Stats != Stats{})
 	set(hasDetail, HasDetail(h))
-	set(hasLastmod, h.Lastmod != Lastmod{})
-	for _, f := range lastmodSums(&h.Lastmod) {
-		set(hasClaims, math.Float64bits(*f) != 0)
+	set(hasSignals, h.Signals != SignalStats{})
+	for _, f := range signalSums(&h.Signals) {
+		set(hasSignalSums, math.Float64bits(*f) != 0)
 	}
 
 	b = binary.AppendUvarint(append(b, hostVersion), flags)
@@ -115,21 +115,21 @@ func AppendHost(b []byte, h *Host) []byte {
 			b = binary.AppendVarint(b, *n)
 		}
 	}
-	if l := &h.Lastmod; flags&hasLastmod != 0 {
+	if l := &h.Signals; flags&hasSignals != 0 {
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, l.Hits), l.False), l.Misses)
 		b = append(binary.AppendUvarint(b, uint64(len(l.Segment))), l.Segment...)
 	}
-	if flags&hasClaims != 0 {
-		for _, f := range lastmodSums(&h.Lastmod) {
+	if flags&hasSignalSums != 0 {
+		for _, f := range signalSums(&h.Signals) {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*f))
 		}
 	}
 	return b
 }
 
-// lastmodSums are the sums of a Lastmod, in the order in which they are stored.
-func lastmodSums(l *Lastmod) [6]*float64 {
-	return [6]*float64{&l.Truth, &l.Tests, &l.Said, &l.Watched, &l.Unsaid, &l.Quiet}
+// signalSums are the sums of a SignalStats, in the order in which they are stored.
+func signalSums(l *SignalStats) [6]*float64 {
+	return [6]*float64{&l.Truth, &l.Tests, &l.Signals, &l.Expected, &l.Unsignalled, &l.ExpectedUnsignalled}
 }
 
 // appendSpent appends a day's spending on a host: whether there is a day, the
@@ -192,11 +192,11 @@ func DecodeHost(name string, b []byte) (h Host, side bool, err error) {
 			*n = r.int()
 		}
 	}
-	if flags&hasLastmod != 0 {
-		h.Lastmod = Lastmod{Hits: r.int(), False: r.int(), Misses: r.int(), Segment: string(r.bytes())}
+	if flags&hasSignals != 0 {
+		h.Signals = SignalStats{Hits: r.int(), False: r.int(), Misses: r.int(), Segment: string(r.bytes())}
 	}
-	if flags&hasClaims != 0 {
-		for _, f := range lastmodSums(&h.Lastmod) {
+	if flags&hasSignalSums != 0 {
+		for _, f := range signalSums(&h.Signals) {
 			*f = r.float64()
 		}
 	}

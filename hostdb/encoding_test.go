@@ -21,8 +21,8 @@ var sampleHosts = []Host{
 	{NextFetch: ms(0), Stats: Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 1 << 40, Failures: 8}},
 	{CrawlDelay: -1, Backoff: -1, Stats: Stats{Bytes: -1}},
 	{Counted: ms(0)},
-	{Lastmod: Lastmod{Hits: 1}},
-	{Lastmod: Lastmod{Hits: -1, False: 1 << 40, Misses: 3, Segment: "20260105080000-000"}, CrawlDelay: 1},
+	{Signals: SignalStats{Hits: 1}},
+	{Signals: SignalStats{Hits: -1, False: 1 << 40, Misses: 3, Segment: "20260105080000-000"}, CrawlDelay: 1},
 	{LastCheck: ms(-1), DNSFailures: 3, Overdue: math.MaxInt64},
 	{Pages: Pages{ParseFailed: -1}, ConnectionFailures: 1 << 40},
 	{

@@ -8,7 +8,7 @@ import (
 // [By]. Times are kept to the millisecond and read back in UTC. They are
 // times of the real clock, not of the clock of the crawl, except for those of Robots.
 //
-// The fields up to Lastmod are kept up to date as the host is visited; those
+// The fields up to Signals are kept up to date as the host is visited; those
 // from Pages on are its statistics, which are as old as Counted says, and zero
 // until they are made (package hoststat).
 type Host struct {
@@ -39,8 +39,8 @@ type Host struct {
 	Robots []Robots
 	// Stats counts what became of the requests.
 	Stats Stats
-	// Lastmod says whether sitemaps tell the truth about the host.
-	Lastmod Lastmod
+	// Signals says how often sitemaps were right about the host.
+	Signals SignalStats
 
 	// Pages counts the records of the host in the crawl db.
 	Pages Pages

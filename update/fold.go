@@ -44,7 +44,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	}
 	trust := trust{}
 	if counted != nil {
-		trust.hosts, trust.claims = o.Hosts, counted.hints
+		trust.hosts, trust.entries = o.Hosts, counted.entries
 	}
 
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
@@ -122,7 +122,7 @@ func (f *folding) take(ctx context.Context) (err error) {
 		if in.Trusted, err = f.trust.believes(ctx, in.URL); err != nil {
 			return err
 		}
-		in.Lastmod = f.trust.of
+		in.Signals = f.trust.stats
 	}
 	f.inputs = append(f.inputs, in)
 	if len(f.inputs) < f.o.chunk && f.grouper.size <= f.batchBytes {

@@ -292,7 +292,7 @@ func (g *grouper) addLink(value []byte) error {
 		if link.Meta, err = crawldb.DecodeMeta(string(meta)); err != nil {
 			return errSorted
 		}
-		if g.in.told(link.Meta) && link.Score == 0 {
+		if g.in.addSitemapMeta(link.Meta) && link.Score == 0 {
 			return nil // nothing more is needed
 		}
 	}

@@ -31,12 +31,12 @@ type Input struct {
 	Links []scoring.Link
 	// Sitemap marks the URL as that of a sitemap, merged from all links in the
 	// segment; nil if none does. SitemapEntry is what sitemaps say of the page; nil if
-	// nothing. Trusted says that the claims of its host are believed, Lastmod how
+	// nothing. Trusted says that the signals of its host are believed, Signals how
 	// often they were true.
 	Sitemap      *crawldb.Sitemap
 	SitemapEntry *crawldb.SitemapEntry
 	Trusted      bool
-	Lastmod      hostdb.Lastmod
+	Signals      hostdb.SignalStats
 	// Shared is this page's part of what the segment gave away and no link
 	// received: see scoring.Flow.
 	Shared float64
@@ -69,11 +69,11 @@ type Input struct {
 // The schedule decides what "later" means, unless a skipped visit says when the host
 // may be asked again (Outcome.RetryAfter), and that is not beyond its horizon; a refused
 // one that says so is due by then. What sitemaps say comes last. A mark makes the record
-// one of a sitemap, read at its own interval. A claim that the page has changed since its
+// one of a sitemap, read at its own interval. A signal that the page has changed since its
 // last visit, if its host is trusted, makes it due at once, or at the end of the day if
-// only the day is given; a visit that finds such a claim false leaves interval and next
-// fetch as they were. A schedule that knows what a claim is worth (schedule.Signalled)
-// moves the next fetch by that instead, whoever made the claim.
+// only the day is given; a visit that finds such a signal false leaves interval and next
+// fetch as they were. A schedule that knows what a signal is worth (schedule.Signalled)
+// moves the next fetch by that instead.
 //
 // What the page says of itself (segment.Parse.Meta) is kept in Meta under "page." and
 // the name, until a visit finds it gone. A visit older than the record's last one
@@ -172,7 +172,7 @@ func applyVisit(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options)
 	}
 	d.LastFetch = v.Time
 	if code == protocol.Success {
-		rhythm(&d, p, o)
+		setSitemapInterval(&d, p, o)
 	}
 	if o.VisitMeta {
 		nutchvisit.Note(&d.Meta, v, false)
@@ -277,7 +277,7 @@ func properties(m *crawldb.Meta, said crawldb.Meta) {
 
 // fetched asks the schedule about a visit that brought content or news of it.
 // Content that is the same counts as not modified, whatever the schedule makes
-// of it. A visit made because of a claim that turned out to be false counts as
+// of it. A visit made because of a signal that turned out to be false counts as
 // if it had not been made: the page is due when it was before.
 func fetched(d crawldb.Datum, sv schedule.Visit, o *Options) crawldb.Datum {
 	due, interval := planned(&d), d.Interval

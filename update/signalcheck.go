@@ -21,8 +21,8 @@ import (
 // tally compares what sitemaps had said about the pages of a segment, when it
 // was generated, with what the visits found. It is a function of the segment.
 type tally struct {
-	claims map[string]*claim
-	hints  map[string]*int // how many pages of each host the sitemaps of the segment name
+	pages   map[string]*signalledPage
+	entries map[string]*int // how many pages of each host the sitemaps of the segment name
 }
 
 // linked processes a link.
@@ -33,28 +33,28 @@ func (t *tally) linked(l *segment.Link) {
 	if _, ok := crawldb.SitemapEntryOf(l.Meta); !ok {
 		return
 	}
-	if t.hints == nil {
-		t.hints = map[string]*int{}
+	if t.entries == nil {
+		t.entries = map[string]*int{}
 	}
-	bump(t.hints, hostdb.ByHost.Key(l.URL))
+	bump(t.entries, hostdb.ByHost.Key(l.URL))
 }
 
-// claim is what is known of one page.
-type claim struct {
-	changed bool           // what the hint says about the time since the previous visit
+// signalledPage is what is known of one page.
+type signalledPage struct {
+	changed bool           // what the sitemap says about the time since the previous visit
 	page    *crawldb.Datum // as it was, as far as CheckSignals needs it
 	at      time.Time
-	found   verdictOf
+	finding finding
 }
 
-// verdictOf is what a visit found.
-type verdictOf uint8
+// finding is what a visit found.
+type finding uint8
 
 const (
-	nothing  verdictOf = iota // nothing conclusive
-	unread                    // content whose signature follows
-	asBefore                  // the content of the previous visit
-	another
+	inconclusive finding = iota // nothing conclusive
+	notCompared                 // content whose signature follows
+	sameContent                 // the content of the previous visit
+	otherContent
 )
 
 // listed processes a record of the fetch list.
@@ -62,22 +62,22 @@ func (t *tally) listed(d *crawldb.Datum) {
 	if t == nil || d.Signature == nil {
 		return
 	}
-	changed, ok := claims(d)
+	changed, ok := signalled(d)
 	if !ok {
 		return
 	}
-	if t.claims == nil {
-		t.claims = map[string]*claim{}
+	if t.pages == nil {
+		t.pages = map[string]*signalledPage{}
 	}
 	// A copy, because what was read is part of a block.
 	url := strings.Clone(d.URL)
 	meta, _ := crawldb.DecodeMeta(strings.Clone(d.Meta.Encoded()))
-	t.claims[url] = &claim{changed: changed, page: &crawldb.Datum{URL: url, LastFetch: d.LastFetch, Signature: d.Signature, Meta: meta}}
+	t.pages[url] = &signalledPage{changed: changed, page: &crawldb.Datum{URL: url, LastFetch: d.LastFetch, Signature: d.Signature, Meta: meta}}
 }
 
-// claims returns what is claimed about the time since the last visit to a page; ok is false
-// if nothing is, or it cannot be determined.
-func claims(d *crawldb.Datum) (changed, ok bool) {
+// signalled reports whether a sitemap says that a page has changed since its last visit; ok is
+// false if it says nothing, or nothing definite.
+func signalled(d *crawldb.Datum) (changed, ok bool) {
 	h, ok := crawldb.SitemapEntryOf(d.Meta)
 	if !ok || h.Modified.IsZero() || d.LastFetch.IsZero() {
 		return false, false
@@ -88,16 +88,16 @@ func claims(d *crawldb.Datum) (changed, ok bool) {
 	return changed, true
 }
 
-// CheckSignals returns what a visit to a page reveals about the claims made of it, given what is
-// known of the claims of its host; listed is the record from the fetch list. [Run] counts
-// these. ok is false if nothing was claimed of the page, or nothing can be told.
-func CheckSignals(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.Lastmod) (c hostdb.SignalCheck, ok bool) {
-	said, ok := claims(listed)
+// CheckSignals returns what a visit to a page reveals about the signals of it, given what is
+// known of the signals of its host; listed is the record from the fetch list. [Run] counts
+// these. ok is false if there was no signal, or nothing can be told.
+func CheckSignals(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.SignalStats) (c hostdb.SignalCheck, ok bool) {
+	hasChanged, ok := signalled(listed)
 	if !ok {
 		return c, false
 	}
 	c.Changed = changed
-	if said {
+	if hasChanged {
 		c.Signals = max(1, schedule.SignalsOf(listed))
 	}
 	c.Chance, c.Expected = schedule.Weigh(listed, at.Sub(listed.LastFetch), c.Signals, schedule.SignalQuality{Precision: l.Precision(), Recall: l.Recall()})
@@ -109,17 +109,17 @@ func (t *tally) visited(v *segment.Visit) {
 	if t == nil {
 		return
 	}
-	c := t.claims[v.URL]
+	c := t.pages[v.URL]
 	if c == nil || v.Time.Before(c.at) {
 		return
 	}
 	switch c.at = v.Time; v.Outcome.Code {
 	case protocol.NotModified:
-		c.found = asBefore
+		c.finding = sameContent
 	case protocol.Success:
-		c.found = unread
+		c.finding = notCompared
 	default:
-		c.found = nothing
+		c.finding = inconclusive
 	}
 }
 
@@ -128,23 +128,23 @@ func (t *tally) parsed(p *segment.Parse) {
 	if t == nil {
 		return
 	}
-	c := t.claims[p.URL]
-	if c == nil || c.found != unread || p.Signature == nil {
+	c := t.pages[p.URL]
+	if c == nil || c.finding != notCompared || p.Signature == nil {
 		return
 	}
-	c.found = another
+	c.finding = otherContent
 	if bytes.Equal(p.Signature, c.page.Signature) {
-		c.found = asBefore
+		c.finding = sameContent
 	}
 }
 
 // hosts returns the findings about the pages of each host, in the order of their
 // URLs.
-func (t *tally) hosts() map[string][]*claim {
-	all := map[string][]*claim{}
-	for _, url := range slices.Sorted(maps.Keys(t.claims)) {
-		c := t.claims[url]
-		if name := hostdb.ByHost.Key(url); name != "" && (c.found == another || c.found == asBefore) {
+func (t *tally) hosts() map[string][]*signalledPage {
+	all := map[string][]*signalledPage{}
+	for _, url := range slices.Sorted(maps.Keys(t.pages)) {
+		c := t.pages[url]
+		if name := hostdb.ByHost.Key(url); name != "" && (c.finding == otherContent || c.finding == sameContent) {
 			all[name] = append(all[name], c)
 		}
 	}
@@ -167,18 +167,18 @@ func (t *tally) keep(ctx context.Context, hosts hostdb.Store, name string, now t
 			if old != nil {
 				h = *old
 			}
-			was := h.Lastmod
+			was := h.Signals
 			before := was
 			if before.Segment != name && ahead(before.Segment, now) {
 				before.Segment = "" // a clock was wrong, and all others are older
 			}
-			var told []hostdb.SignalCheck
+			var checks []hostdb.SignalCheck
 			for _, c := range all[host] {
-				if claim, ok := CheckSignals(c.page, c.at, c.found == another, before); ok {
-					told = append(told, claim)
+				if check, ok := CheckSignals(c.page, c.at, c.finding == otherContent, before); ok {
+					checks = append(checks, check)
 				}
 			}
-			if h.Lastmod = before.With(name, told); h.Lastmod == was {
+			if h.Signals = before.With(name, checks); h.Signals == was {
 				return old, nil
 			}
 			return &h, nil
@@ -201,17 +201,17 @@ func ahead(name string, now time.Time) bool {
 // it remembers one.
 type trust struct {
 	hosts hostdb.Store
-	// claims counts the hints of the segment by host.
-	claims map[string]*int
+	// entries counts, by host, the pages that the sitemaps of the segment name.
+	entries map[string]*int
 
-	name string
-	of   hostdb.Lastmod
+	host  string
+	stats hostdb.SignalStats
 }
 
-// If fewer claims of a host than this were checked, it is believed about that
-// many of its pages at a time, whichever they are: enough to learn about it,
-// and few enough if it lies.
-const probes = 16
+// trialPages is how many pages of a host are believed to have changed, at a time and whichever
+// they are, while fewer signals of it were checked: enough to learn about the host, and few enough if
+// its sitemaps are wrong.
+const trialPages = 16
 
 // believes reports whether what a sitemap says of a page counts.
 func (t *trust) believes(ctx context.Context, url string) (bool, error) {
@@ -219,21 +219,21 @@ func (t *trust) believes(ctx context.Context, url string) (bool, error) {
 	if t.hosts == nil || name == "" {
 		return true, nil
 	}
-	if name != t.name {
+	if name != t.host {
 		h, err := t.hosts.Get(ctx, name)
 		if err != nil && !errors.Is(err, hostdb.ErrNotFound) {
 			return false, fmt.Errorf("trust in %s: %w", name, err)
 		}
-		t.name, t.of = name, h.Lastmod
+		t.host, t.stats = name, h.Signals
 	}
-	if !t.of.Trusted() || t.of.Hits+t.of.False >= probes {
-		return t.of.Trusted(), nil
+	if !t.stats.Trusted() || t.stats.Hits+t.stats.False >= trialPages {
+		return t.stats.Trusted(), nil
 	}
 	pick := fnv.New64a()
 	pick.Write([]byte(url))
 	all := 1
-	if n := t.claims[name]; n != nil {
+	if n := t.entries[name]; n != nil {
 		all = *n
 	}
-	return pick.Sum64()%uint64(all) < probes, nil
+	return pick.Sum64()%uint64(all) < trialPages, nil
 }

@@ -87,15 +87,15 @@ func changed(old, d *crawldb.Datum, in *Input, o *Options) (c change) {
 		}
 	}
 	if in.SitemapEntry != nil && old != nil && !o.NutchCompat {
-		_, claims := claimed(d, *in.SitemapEntry)
-		c.due, c.untrusted = claims && in.Trusted && d.FetchTime.Before(old.FetchTime), claims && !in.Trusted
+		_, says := saysChanged(d, *in.SitemapEntry)
+		c.due, c.untrusted = says && in.Trusted && d.FetchTime.Before(old.FetchTime), says && !in.Trusted
 	}
 	return c
 }
 
-// told adds the Meta of a link if it comes from a sitemap, and reports whether
+// addSitemapMeta adds the Meta of a link if it comes from a sitemap, and reports whether
 // it does. The order of the links makes no difference.
-func (in *Input) told(m crawldb.Meta) bool {
+func (in *Input) addSitemapMeta(m crawldb.Meta) bool {
 	if m == (crawldb.Meta{}) {
 		return false
 	}
@@ -106,12 +106,12 @@ func (in *Input) told(m crawldb.Meta) bool {
 		}
 		in.Sitemap = &mark
 	}
-	hint, some := crawldb.SitemapEntryOf(m)
+	entry, some := crawldb.SitemapEntryOf(m)
 	if some {
 		if in.SitemapEntry != nil {
-			hint = in.SitemapEntry.With(hint)
+			entry = in.SitemapEntry.With(entry)
 		}
-		in.SitemapEntry = &hint
+		in.SitemapEntry = &entry
 	}
 	return marked || some
 }
@@ -146,7 +146,7 @@ func born(d *crawldb.Datum, in *Input, o *Options) {
 		sitemap = &mark
 	}
 	crawldb.ClearSitemap(&d.Meta)
-	crawldb.ClearHint(&d.Meta)
+	crawldb.ClearSitemapEntry(&d.Meta)
 	if sitemap != nil {
 		mark := *sitemap
 		mark.Page = in.page()
@@ -156,11 +156,11 @@ func born(d *crawldb.Datum, in *Input, o *Options) {
 		}
 		return
 	}
-	frequent(d, in, o)
+	setEntryInterval(d, in, o)
 }
 
-// frequent sets the interval that the sitemap of a page asks for.
-func frequent(d *crawldb.Datum, in *Input, o *Options) {
+// setEntryInterval sets the interval that the sitemap of a page asks for.
+func setEntryInterval(d *crawldb.Datum, in *Input, o *Options) {
 	if in.SitemapEntry == nil || in.SitemapEntry.Every == 0 || !in.Trusted {
 		return
 	}
@@ -201,21 +201,21 @@ func applySitemapEntry(d *crawldb.Datum, in *Input, o *Options) bool {
 		}
 	}
 	if o.Sitemaps.Overwrite && !marked {
-		frequent(d, in, o)
+		setEntryInterval(d, in, o)
 	}
 	if in.SitemapEntry != nil && !in.SitemapEntry.Modified.IsZero() {
-		hint, ok := crawldb.SitemapEntryOf(d.Meta)
-		news := !ok || hint != *in.SitemapEntry
-		if news {
+		entry, ok := crawldb.SitemapEntryOf(d.Meta)
+		isNew := !ok || entry != *in.SitemapEntry
+		if isNew {
 			in.SitemapEntry.Set(&d.Meta)
 		}
-		if at, claims := claimed(d, *in.SitemapEntry); claims {
+		if at, says := saysChanged(d, *in.SitemapEntry); says {
 			if at.Before(o.now) {
 				at = o.now
 			}
-			sign := schedule.Signal{Time: at, Precision: in.Lastmod.Precision(), Recall: in.Lastmod.Recall()}
+			sign := schedule.Signal{Time: at, Precision: in.Signals.Precision(), Recall: in.Signals.Recall()}
 			if sooner, ok := schedule.Signalled(o.Schedule, *d, sign); ok {
-				if news && (in.Trusted || !in.Lastmod.Trusted()) {
+				if isNew && (in.Trusted || !in.Signals.Trusted()) {
 					*d = sooner
 				}
 			} else if in.Trusted && at.Before(d.FetchTime) {
@@ -230,12 +230,12 @@ func applySitemapEntry(d *crawldb.Datum, in *Input, o *Options) bool {
 // Signal returns the record of a page that somebody says changed at the given time,
 // as a sitemap might; d itself if that is not news. l is what is known of the host.
 // It uses the options Schedule, Scoring and Now.
-func Signal(d *crawldb.Datum, at time.Time, l hostdb.Lastmod, o Options) *crawldb.Datum {
+func Signal(d *crawldb.Datum, at time.Time, l hostdb.SignalStats, o Options) *crawldb.Datum {
 	o = o.withDefaults()
-	if hint, ok := crawldb.SitemapEntryOf(d.Meta); ok && !at.After(hint.Modified) || at.After(o.now) {
+	if entry, ok := crawldb.SitemapEntryOf(d.Meta); ok && !at.After(entry.Modified) || at.After(o.now) {
 		return d
 	}
-	in := Input{URL: d.URL, SitemapEntry: &crawldb.SitemapEntry{Modified: at, Span: time.Second}, Trusted: l.Trusted(), Lastmod: l}
+	in := Input{URL: d.URL, SitemapEntry: &crawldb.SitemapEntry{Modified: at, Span: time.Second}, Trusted: l.Trusted(), Signals: l}
 	if old, ok := crawldb.SitemapEntryOf(d.Meta); ok {
 		in.SitemapEntry.Every, in.SitemapEntry.Priority, in.SitemapEntry.HasPriority = old.Every, old.Priority, old.HasPriority
 	}
@@ -283,12 +283,12 @@ func mayMark(url string, s *crawldb.Sitemap) bool {
 	return s.Depth > 0 || slices.Contains(s.Origins, crawldb.Origin(url))
 }
 
-// claimed reports whether a hint says that a page has changed since its last
+// saysChanged reports whether an entry says that a page has changed since its last
 // visit, and from when on a visit would show it. If only the day, or the month,
 // of the change is known, and the visit was made during it, that is when the
 // day is over. A page that waits to be tried for the first time, or again,
 // keeps waiting.
-func claimed(d *crawldb.Datum, h crawldb.SitemapEntry) (time.Time, bool) {
+func saysChanged(d *crawldb.Datum, h crawldb.SitemapEntry) (time.Time, bool) {
 	switch {
 	case d.Status == crawldb.Unfetched || d.LastFetch.IsZero() || !h.Modified.Add(h.Span).After(d.LastFetch):
 		return time.Time{}, false
@@ -298,11 +298,11 @@ func claimed(d *crawldb.Datum, h crawldb.SitemapEntry) (time.Time, bool) {
 	return h.Modified.Add(h.Span), true
 }
 
-// plannedKey is where a record that is due because of a claim keeps when it
+// plannedKey is where a record that is due because of a signal keeps when it
 // would have been due, in milliseconds since 1970.
 const plannedKey = "sitemap.planned"
 
-// plan records when the record was to be fetched before a claim.
+// plan records when the record was to be fetched before a signal.
 func plan(d *crawldb.Datum) {
 	if _, ok := d.Meta.Get(plannedKey); !ok {
 		d.Meta.Set(plannedKey, strconv.FormatInt(d.FetchTime.UnixMilli(), 36))
@@ -322,9 +322,9 @@ func planned(d *crawldb.Datum) (at time.Time) {
 	return at
 }
 
-// rhythm sets the interval of a sitemap that was read, and removes it from a
+// setSitemapInterval sets the interval of a sitemap that was read, and removes it from a
 // page that was taken for one.
-func rhythm(d *crawldb.Datum, p *segment.Parse, o *Options) {
+func setSitemapInterval(d *crawldb.Datum, p *segment.Parse, o *Options) {
 	i := o.Sitemaps.interval()
 	if _, marked := crawldb.SitemapOf(d.Meta); !marked || p == nil || i < 0 {
 		return

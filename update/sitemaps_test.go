@@ -304,9 +304,9 @@ func TestNextSitemap(t *testing.T) {
 	}
 }
 
-// claims makes a segment in which some pages that sitemaps speak of were visited,
+// signalledSegment makes a segment in which some pages that sitemaps speak of were visited,
 // and one sitemap was read.
-func claims(w *world) (want hostdb.Lastmod) {
+func signalledSegment(w *world) (want hostdb.SignalStats) {
 	var list []crawldb.Datum
 	var visits []segment.Visit
 	var parses []segment.Parse
@@ -388,7 +388,7 @@ func TestClaimsAreCountedOnce(t *testing.T) {
 	first := ""
 	for died := range 9 {
 		w := newWorld(t)
-		want := claims(w)
+		want := signalledSegment(w)
 		want.Segment = seg
 		hosts := new(memstore.Hosts)
 		o := update.Options{Hosts: hosts, Now: func() time.Time { return noon }}
@@ -404,13 +404,13 @@ func TestClaimsAreCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		h, err := hosts.Get(t.Context(), "a.example.test")
-		got := h.Lastmod
+		got := h.Signals
 		if first == "" && !(got.Precision() > .2 && got.Precision() < .5) {
-			t.Errorf("a third of the claims are true: precision %v", got.Precision())
+			t.Errorf("a third of the signals are true: precision %v", got.Precision())
 		}
 		want.Truth, want.Tests = got.Truth, got.Tests
 		if err != nil || got != want {
-			t.Errorf("died %d times: %+v, want %+v, %v", died, h.Lastmod, want, err)
+			t.Errorf("died %d times: %+v, want %+v, %v", died, h.Signals, want, err)
 		}
 		if died == 0 && (r.Sitemaps.New != 20 || r.Sitemaps.Known != 40 || r.Sitemaps.Due != 0 || r.Sitemaps.Untrusted == 0) {
 			t.Errorf("%+v", r.Sitemaps)
@@ -428,13 +428,13 @@ func TestClaimsAreCountedOnce(t *testing.T) {
 func TestClaimsAfterAClockThatWasAhead(t *testing.T) {
 	for _, last := range []string{seg, "20360101000000-000"} {
 		w := newWorld(t)
-		want := claims(w)
+		want := signalledSegment(w)
 		if last == seg {
-			want = hostdb.Lastmod{}
+			want = hostdb.SignalStats{}
 		}
 		hosts := new(memstore.Hosts)
 		err := hosts.Update(t.Context(), "a.example.test", func(*hostdb.Host) (*hostdb.Host, error) {
-			return &hostdb.Host{Lastmod: hostdb.Lastmod{Segment: last}}, nil
+			return &hostdb.Host{Signals: hostdb.SignalStats{Segment: last}}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -447,13 +447,13 @@ func TestClaimsAfterAClockThatWasAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		h, err := hosts.Get(t.Context(), "a.example.test")
-		if got := h.Lastmod; err != nil || got.Segment != seg || got.Hits != want.Hits || got.False != want.False || got.Misses != want.Misses {
+		if got := h.Signals; err != nil || got.Segment != seg || got.Hits != want.Hits || got.False != want.False || got.Misses != want.Misses {
 			t.Errorf("behind %s: %+v, want %+v, %v", last, got, want, err)
 		}
 	}
 }
 
-// Of a host that is not known yet, a few claims are believed.
+// Of a host that is not known yet, a few signals are believed.
 func TestFewSignalsOfAnUnknownHostAreBelieved(t *testing.T) {
 	w := newWorld(t)
 	var list []crawldb.Datum

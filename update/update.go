@@ -84,8 +84,8 @@ type Options struct {
 	// A segment is still applied only once.
 	NutchCompat bool
 	// Hosts keeps how often each host's sitemaps were right about changes, which Run
-	// counts once for each segment and by which it judges new claims
-	// ([hostdb.Lastmod]). Nil counts nothing and believes all claims. NutchCompat
+	// counts once for each segment and by which it judges new signals
+	// ([hostdb.SignalStats]). Nil counts nothing and believes all signals. NutchCompat
 	// does not use it.
 	Hosts hostdb.Store
 	// Sitemaps says how to treat sitemaps and what they say.

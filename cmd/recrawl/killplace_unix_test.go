@@ -186,10 +186,10 @@ func digestCrawl(t *testing.T, dir string, segments bool) (all []string) {
 	}
 	for h, err := range db.Hosts().Scan(ctx) {
 		fatal(err)
-		if h.Counted.IsZero() && h.Lastmod == (hostdb.Lastmod{}) {
+		if h.Counted.IsZero() && h.Signals == (hostdb.SignalStats{}) {
 			continue // it says when the host was asked last
 		}
-		all = append(all, fmt.Sprint(h.Name, h.Lastmod, h.Pages, h.Homepage, h.ConnectionFailures, h.Overdue, h.Fields, h.Counted))
+		all = append(all, fmt.Sprint(h.Name, h.Signals, h.Pages, h.Homepage, h.ConnectionFailures, h.Overdue, h.Fields, h.Counted))
 	}
 	for name, err := range db.Segments().List(ctx) {
 		fatal(err)

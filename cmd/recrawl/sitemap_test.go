@@ -28,7 +28,7 @@ func TestSitemapVerb(t *testing.T) {
 	if out := ok(t, "explain", "-d", s.dir, "-agent", "testbot", "-now", frozen, "http://"+first+"/sitemap.xml"); !strings.Contains(out, "sitemap      at depth 0; listed by http://"+first+"\n") {
 		t.Error(out)
 	}
-	if out := ok(t, "explain", "-d", s.dir, "-agent", "testbot", "-now", frozen, "http://"+first+"/"); !strings.Contains(out, "sitemaps say modified 20") || !strings.Contains(out, "no claim of the host was checked yet") {
+	if out := ok(t, "explain", "-d", s.dir, "-agent", "testbot", "-now", frozen, "http://"+first+"/"); !strings.Contains(out, "sitemaps say modified 20") || !strings.Contains(out, "no signal of the host was checked yet") {
 		t.Error(out)
 	}
 	if r := recrawl(t, s.args("sitemap", "ftp://x.test/s.xml", "http://"+first+"/sitemap.xml")...); r.code != 1 || !strings.Contains(r.err, "ftp://x.test/s.xml") || !strings.Contains(r.err, "1 of the given URLs and hosts could not be used") {

@@ -117,7 +117,7 @@ func samples() []hostdb.Host {
 			{Origin: "https://example.com:8443", Status: 503, Fetched: at, Expires: at.Add(time.Hour), FailingSince: at.Add(-time.Hour)},
 		},
 		Stats:    hostdb.Stats{Fetched: 1, NotModified: 2, Redirected: 3, Gone: 4, Failed: 5, RobotsDenied: 6, Bytes: 7, Failures: 8},
-		Lastmod:  hostdb.Lastmod{Hits: 1, False: 2, Misses: 3, Truth: .5, Tests: 5, Said: .25, Watched: 6, Unsaid: 1e-9, Quiet: 7, Segment: "20240229235959-000"},
+		Signals:  hostdb.SignalStats{Hits: 1, False: 2, Misses: 3, Truth: .5, Tests: 5, Signals: .25, Expected: 6, Unsignalled: 1e-9, ExpectedUnsignalled: 7, Segment: "20240229235959-000"},
 		Pages:    hostdb.Pages{Unfetched: 1, Fetched: 2, Gone: 3, RedirTemp: 4, RedirPerm: 5, NotModified: 6, Duplicate: 7, Orphan: 8, ParseFailed: 9},
 		Homepage: "https://www.example.com/", Score: 0.25, DNSFailures: 10, ConnectionFailures: 11, LastCheck: at.Add(-time.Minute), Overdue: 12,
 		Fields:  map[string]float64{"min._rs_": 15, "avg._rs_": 20.5, "Content-Type.text/html": 3},
@@ -174,14 +174,14 @@ func samples() []hostdb.Host {
 			h.Pages = hostdb.Pages{Unfetched: v, Fetched: v, Gone: v, RedirTemp: v, RedirPerm: v, NotModified: v, Duplicate: v, Orphan: v, ParseFailed: v}
 		})
 		add(func(h *hostdb.Host) { h.Spent.Requests, h.Spent.Bytes = v, v })
-		add(func(h *hostdb.Host) { h.Lastmod.Hits, h.Lastmod.False, h.Lastmod.Misses = v, v, v })
+		add(func(h *hostdb.Host) { h.Signals.Hits, h.Signals.False, h.Signals.Misses = v, v, v })
 		add(func(h *hostdb.Host) { h.DNSFailures, h.ConnectionFailures, h.Overdue = v, v, v })
 	}
 	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, -1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN()} {
 		add(func(h *hostdb.Host) { h.Fields["v"] = v })
 		add(func(h *hostdb.Host) { h.Score = float32(v) })
 		if v == v {
-			add(func(h *hostdb.Host) { h.Lastmod.Truth, h.Lastmod.Said, h.Lastmod.Quiet = v, v, v })
+			add(func(h *hostdb.Host) { h.Signals.Truth, h.Signals.Signals, h.Signals.ExpectedUnsignalled = v, v, v })
 		}
 	}
 	for _, v := range []string{"", "\x00", "\xff", "a\x00", hostile, strings.Repeat(hostile, 3000), strings.Repeat("Disallow: /\n", 500<<10/12), "null"} {
@@ -191,7 +191,7 @@ func samples() []hostdb.Host {
 			add(func(h *hostdb.Host) { h.Robots[0].ETag, h.Robots[0].LastModified = v, "" })
 			add(func(h *hostdb.Host) { h.Robots[0].ETag, h.Robots[0].LastModified = "", v })
 			add(func(h *hostdb.Host) { h.Homepage = v })
-			add(func(h *hostdb.Host) { h.Lastmod.Segment = v })
+			add(func(h *hostdb.Host) { h.Signals.Segment = v })
 			add(func(h *hostdb.Host) { h.Fields[v] = 1 })
 		}
 	}
@@ -226,8 +226,8 @@ func same(got, want hostdb.Host) error {
 		return fmt.Errorf("%s: Grants has %d entries, want %d", at, len(got.Grants), len(want.Grants))
 	case got.Stats != want.Stats:
 		return fmt.Errorf("%s: Stats are %+v, want %+v", at, got.Stats, want.Stats)
-	case got.Lastmod != want.Lastmod:
-		return fmt.Errorf("%s: Lastmod is %+v, want %+v", at, got.Lastmod, want.Lastmod)
+	case got.Signals != want.Signals:
+		return fmt.Errorf("%s: Signals is %+v, want %+v", at, got.Signals, want.Signals)
 	case got.Pages != want.Pages:
 		return fmt.Errorf("%s: Pages are %+v, want %+v", at, got.Pages, want.Pages)
 	case got.Homepage != want.Homepage:

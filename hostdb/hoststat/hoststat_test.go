@@ -374,7 +374,7 @@ func TestDropKeepsTheRest(t *testing.T) {
 		full := reflect.ValueOf(hostdb.Host{
 			NextFetch: now, LastFetch: now, Grants: []time.Time{now}, CrawlDelay: time.Second, Backoff: 1, Elapsed: time.Second,
 			Spent: hostdb.Spent{Day: now, Requests: 1}, Robots: []hostdb.Robots{{Origin: "http://small.example", Status: 404}},
-			Stats: hostdb.Stats{Fetched: 1}, Lastmod: hostdb.Lastmod{False: 2, Segment: "20260101000000-000"},
+			Stats: hostdb.Stats{Fetched: 1}, Signals: hostdb.SignalStats{False: 2, Segment: "20260101000000-000"},
 		}).Field(field)
 		if name == "Name" || full.IsZero() {
 			continue

@@ -178,7 +178,7 @@ type signaller struct {
 
 // known is what a crawl has learned of the signs of a host.
 type known struct {
-	lastmod hostdb.Lastmod
+	lastmod hostdb.SignalStats
 	claims  []hostdb.SignalCheck
 }
 

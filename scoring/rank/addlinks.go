@@ -126,7 +126,7 @@ func (j *job) readSegment(ctx context.Context, name string, sorter *extsort.Sort
 		}
 		l := pageLinks{page: h, seedRank: own[h], first: len(targets)}
 		for i := range p.Links {
-			if isClaim(&p.Links[i]) {
+			if isSignal(&p.Links[i]) {
 				continue
 			}
 			t, err := register(p.Links[i].URL)
@@ -147,16 +147,16 @@ func (j *job) readSegment(ctx context.Context, name string, sorter *extsort.Sort
 // robots.txt; the page that is fetched first depends on timing.
 func hasNoLinks(p *segment.Parse) bool {
 	for i := range p.Links {
-		if !isClaim(&p.Links[i]) {
+		if !isSignal(&p.Links[i]) {
 			return false
 		}
 	}
 	return p.Signature == nil && p.Error == ""
 }
 
-// isClaim reports whether a link is not a link on the page, but a claim of a feed or sitemap
+// isSignal reports whether a link is not a link on the page, but a signal of a feed or sitemap
 // about another page.
-func isClaim(l *segment.Link) bool {
+func isSignal(l *segment.Link) bool {
 	if l.Score != 0 || l.Meta == (crawldb.Meta{}) {
 		return false
 	}

@@ -34,7 +34,7 @@ func ExplanationJSON(e *recrawl.Explanation) map[string]any {
 		out["sitemap"] = map[string]any{"depth": m.Depth, "listed_by": NonNil(m.Origins)}
 	}
 	if h := e.SitemapEntry; h != nil {
-		out["hint"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "claim": e.SignalVerdict}
+		out["signal"] = map[string]any{"modified": h.Modified, "span_seconds": h.Span.Seconds(), "verdict": e.SignalVerdict}
 	}
 	if e.Worth != nil {
 		out["schedule"] = worthJSON(e)

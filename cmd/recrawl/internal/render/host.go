@@ -89,7 +89,7 @@ func NewHostJSON(h *hostdb.Host) HostJSON {
 		j.Pages = map[string]int64{"unfetched": p.Unfetched, "fetched": p.Fetched, "gone": p.Gone, "redir_temp": p.RedirTemp, "redir_perm": p.RedirPerm,
 			"notmodified": p.NotModified, "duplicate": p.Duplicate, "orphan": p.Orphan, "parse_failed": p.ParseFailed}
 	}
-	if l := h.Lastmod; l != (hostdb.Lastmod{}) {
+	if l := h.Signals; l != (hostdb.SignalStats{}) {
 		j.Lastmod = &LastmodJSON{l.Hits, l.False, l.Misses, l.Trusted()}
 	}
 	for _, r := range h.Robots {

@@ -30,7 +30,7 @@ func (a *app) sitemap() *cli.Command {
 name: those whose URLs are given, and those listed in the robots.txt of the given
 hosts. Each is fetched as politely as a page. The pages they name are added to the
 crawl db, for crawl to fetch; known pages that they say have changed are due at
-once, as far as the host's past claims were true. An interrupted round of crawl is
+once, as far as the host's past signals were true. An interrupted round of crawl is
 finished first. The rounds of crawl read the sitemaps in robots.txt by themselves,
 once a day; with -conf, like Nutch, they do not. The crawl of -d is created if it
 does not exist.
@@ -149,7 +149,7 @@ func readJSON(s *fetch.SitemapReport) map[string]int {
 
 func (a *app) printSitemaps(c *cli.Command, r *recrawl.SitemapReport) error {
 	lastmod := map[string]render.LastmodJSON{}
-	for name, l := range r.Lastmod {
+	for name, l := range r.Signals {
 		lastmod[name] = render.LastmodJSON{Hits: l.Hits, False: l.False, Misses: l.Misses, Trusted: l.Trusted()}
 	}
 	if c.Bool("json") {

@@ -96,7 +96,7 @@ func dumpRest(ctx context.Context, s recrawl.Stores, b *strings.Builder) error {
 			return fmt.Errorf("%s: %d turns are kept", h.Name, len(h.Grants))
 		}
 		h.Stats.Failures = 0 // in a row
-		fmt.Fprintf(b, "host %s: delay %v, %+v, %+v\n", h.Name, h.CrawlDelay, h.Stats, h.Lastmod)
+		fmt.Fprintf(b, "host %s: delay %v, %+v, %+v\n", h.Name, h.CrawlDelay, h.Stats, h.Signals)
 		for _, r := range h.Robots {
 			fmt.Fprintf(b, "host %s: %s %d %q fetched %v, expires %v, failing since %v\n", h.Name, r.Origin, r.Status, r.Body, r.Fetched, r.Expires, r.FailingSince)
 		}

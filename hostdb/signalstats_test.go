@@ -8,34 +8,34 @@ import (
 )
 
 func TestLastmod(t *testing.T) {
-	var l Lastmod
+	var l SignalStats
 	if !l.Trusted() || l.Precision() != 0.875 || l.Recall() != 0.5 {
 		t.Errorf("of a host that nothing is known of: %+v", l)
 	}
 	for i, trusted := range []bool{true, false, false} {
-		l = l.With("s"+string(rune('1'+i)), claims(0, 1, 0))
+		l = l.With("s"+string(rune('1'+i)), checks(0, 1, 0))
 		if l.Trusted() != trusted {
-			t.Errorf("after %d false claims: %v", i+1, l.Trusted())
+			t.Errorf("after %d false signals: %v", i+1, l.Trusted())
 		}
 	}
-	if again := l.With("s3", claims(100, 0, 0)); again != l {
+	if again := l.With("s3", checks(100, 0, 0)); again != l {
 		t.Errorf("a segment counted twice: %+v", again)
 	}
-	if again := l.With("s2", claims(100, 0, 0)); again != l {
+	if again := l.With("s2", checks(100, 0, 0)); again != l {
 		t.Errorf("a segment from before: %+v", again)
 	}
 	// A site that lied a thousand times and then tells the truth is believed again
 	// after as many visits as it takes to be three quarters of the last hundred.
-	l = Lastmod{}.With("s", claims(0, 1000, 0))
+	l = SignalStats{}.With("s", checks(0, 1000, 0))
 	n := 0
 	for name := "s"; !l.Trusted() && n < 100; n++ {
 		name += "x"
-		l = l.With(name, claims(1, 0, 0))
+		l = l.With(name, checks(1, 0, 0))
 	}
 	if n < 30 || n > 99 {
-		t.Errorf("trusted again after %d claims that were true: %+v", n, l)
+		t.Errorf("trusted again after %d signals that were true: %+v", n, l)
 	}
-	if l = (Lastmod{}).With("s", claims(60, 20, 30)); l.Hits != 30 || l.False != 10 || l.Misses != 15 {
+	if l = (SignalStats{}).With("s", checks(60, 20, 30)); l.Hits != 30 || l.False != 10 || l.Misses != 15 {
 		t.Errorf("%+v", l)
 	}
 	if l.Recall() != 31.0/47 {
@@ -43,8 +43,8 @@ func TestLastmod(t *testing.T) {
 	}
 }
 
-// claims counts claims of each kind.
-func claims(hits, wrong, misses int) (all []SignalCheck) {
+// checks counts signals of each kind.
+func checks(hits, wrong, misses int) (all []SignalCheck) {
 	for range hits {
 		all = append(all, SignalCheck{Signals: 1, Changed: true})
 	}
@@ -57,7 +57,7 @@ func claims(hits, wrong, misses int) (all []SignalCheck) {
 	return all
 }
 
-// Changes that visits would have found anyway add nothing to the worth of claims. Pages of
+// Changes that visits would have found anyway add nothing to the worth of signals. Pages of
 // two kinds change every day and every hundred days; a visit comes at a claim, or after ten
 // days.
 func TestLastmodFollowsChange(t *testing.T) {
@@ -65,7 +65,7 @@ func TestLastmodFollowsChange(t *testing.T) {
 		{.8, .8, 0}, {.95, .95, 0}, {.5, .6, 0}, {.9, .2, 0}, {0, 0, 1}, {0, 0, .05}, {.05, .5, 0},
 	} {
 		r := rand.New(rand.NewPCG(1, 2))
-		var l Lastmod
+		var l SignalStats
 		p, q, n := 0., 0., 0.
 		for i := range 1000 {
 			var all []SignalCheck
@@ -103,9 +103,9 @@ func TestLastmodFollowsChange(t *testing.T) {
 		}
 	}
 	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.MaxFloat64, math.SmallestNonzeroFloat64} {
-		for _, l := range []Lastmod{
-			{Truth: f, Tests: 1}, {Truth: 1, Tests: f}, {Truth: f, Tests: f}, {Said: f, Watched: 1}, {Watched: f},
-			{Unsaid: f, Watched: 1}, {Quiet: f, Watched: 1}, {Truth: f, Tests: f, Said: f, Watched: f, Unsaid: f, Quiet: f},
+		for _, l := range []SignalStats{
+			{Truth: f, Tests: 1}, {Truth: 1, Tests: f}, {Truth: f, Tests: f}, {Signals: f, Expected: 1}, {Expected: f},
+			{Unsignalled: f, Expected: 1}, {ExpectedUnsignalled: f, Expected: 1}, {Truth: f, Tests: f, Signals: f, Expected: f, Unsignalled: f, ExpectedUnsignalled: f},
 		} {
 			l = l.With("1", []SignalCheck{{Signals: 1, Changed: true, Chance: .5, Expected: 1}})
 			if p, q := l.Precision(), l.Recall(); !(p >= 0 && p <= 1 && q >= 0 && q <= 1) {
@@ -113,7 +113,7 @@ func TestLastmodFollowsChange(t *testing.T) {
 			}
 		}
 	}
-	if (Lastmod{Hits: 10, Misses: 5}).Known() {
+	if (SignalStats{Hits: 10, Misses: 5}).Known() {
 		t.Error("fifteen visits tell")
 	}
 }
