@@ -161,7 +161,7 @@ func TestPortsAndNetworks(t *testing.T) {
 		{[]string{"http://127.0.0.1:25/", "-allow-port", "25"}, "2 refused: address: loopback"},
 	} {
 		at[2] = t.TempDir()
-		if r := recrawl(t, append(at, k.flags...)...); r.code != 0 || !strings.Contains(r.out+r.err, k.want) {
+		if r := recrawl(t, append(at, k.flags...)...); (r.code == 0) != (k.want == "not_found") || !strings.Contains(r.out+r.err, k.want) {
 			t.Errorf("%v: %+v, want %q", k.flags, r, k.want)
 		}
 	}
