@@ -100,8 +100,11 @@ func tornBlockWasNeverWritten(c *check) {
 func damageInCommittedPartIsCorruptError(c *check) {
 	c.Need(c.h.Damage != nil, "Harness.Damage is nil")
 	blocks := append(some("b", 3), []byte{}, bytes.Repeat([]byte("text "), 40))
+	var s segment.Store
 	for at := range 300 {
-		s := c.Store()
+		if at%50 == 0 {
+			s = c.Store()
+		}
 		c.put(s, "seg", "part", true, blocks...)
 		c.Must(c.h.Damage(s, "seg", "part", at), "Damage")
 		c.Prefix = fmt.Sprintf("damaged at %d: ", at)

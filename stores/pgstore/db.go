@@ -1,0 +1,257 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/linkdb"
+	"github.com/recrawl/recrawl/segment"
+)
+
+var (
+	// ErrNotStore says that the schema of a crawl holds tables of something else.
+	ErrNotStore = errors.New("pgstore: not a crawl")
+	// ErrNoCrawl says that a crawl that was to be read does not exist.
+	ErrNoCrawl = errors.New("pgstore: no such crawl")
+	// ErrVersion says that a crawl has a schema that this version of the package can
+	// neither use nor migrate.
+	ErrVersion = errors.New("pgstore: unknown schema version")
+	// ErrFenced says that the crawl has been opened again, here or elsewhere, since this DB
+	// was opened: this DB can no longer change it.
+	ErrFenced = errors.New("pgstore: the crawl was opened by another process")
+	// ErrReadOnly says that a change was attempted on a store opened with
+	// Options.ReadOnly.
+	ErrReadOnly = errors.New("pgstore: store is read-only")
+)
+
+// DefaultCrawl is the name of a crawl whose connection string names none.
+const DefaultCrawl = "recrawl"
+
+// DB is a crawl in a PostgreSQL database: a crawl db, a host db, a link db and a store of
+// segments.
+//
+// It may be used from many goroutines at once.
+type DB struct {
+	name     string // of the crawl and its schema
+	place    string // for messages: host, database and crawl, without the password
+	readOnly bool
+	patience time.Duration
+	log      *slog.Logger
+
+	pool *pgxpool.Pool
+	// opening is the number of this opening of the crawl. Every change checks that the
+	// crawl has not been opened again.
+	opening int64
+
+	once     sync.Once
+	crawl    crawlStore
+	hosts    hostStore
+	links    linkStore
+	segments segmentStore
+}
+
+var validName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// Open opens a crawl and makes it if there is none. The connection string is a URL or a list
+// of keywords and values as libpq has them; in addition, crawl names the crawl, which is a
+// schema of the database, and pool_max_conns bounds the connections (default 8):
+//
+//	postgres://user@db.example/web?crawl=news
+//
+// Opening a crawl for writing ends the use of it by every DB that has it open for writing:
+// their changes return an error that is ErrFenced.
+func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
+	db, err := open(ctx, dsn, o, migrations())
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: open: %w", err)
+	}
+	return db, nil
+}
+
+func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB, err error) {
+	config, name, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{name: name, readOnly: o.ReadOnly, patience: o.Patience, log: o.Logger}
+	db.place = fmt.Sprintf("%s:%d/%s, crawl %s", config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database, name)
+	if db.patience == 0 {
+		db.patience = time.Minute
+	}
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	db.log = db.log.With("crawl", db.place)
+	defer func() {
+		if err != nil {
+			db.release()
+		}
+	}()
+	if db.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	if err := db.migrate(ctx, steps); err != nil {
+		return nil, err
+	}
+	db.crawl = crawlStore{view: newView(db, crawldb.ErrClosed), turn: make(chan struct{}, 1)}
+	db.hosts = hostStore{view: newView(db, hostdb.ErrClosed)}
+	db.links = linkStore{view: newView(db, linkdb.ErrClosed), turn: make(chan struct{}, 1)}
+	db.segments = segmentStore{view: newView(db, segment.ErrClosed), writers: map[partName]*blockWriter{}}
+	if db.readOnly {
+		return db, nil
+	}
+	if err := db.takeOver(ctx); err != nil {
+		return nil, err
+	}
+	return db, db.hosts.recover(ctx)
+}
+
+// parse makes a configuration of a pool from a connection string, and returns the name of the
+// crawl.
+func parse(dsn string) (*pgxpool.Config, string, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, "", err // without the password
+	}
+	params := config.ConnConfig.RuntimeParams
+	name := params["crawl"]
+	delete(params, "crawl")
+	if name == "" {
+		name = DefaultCrawl
+	}
+	if !validName.MatchString(name) {
+		return nil, "", fmt.Errorf("the name %q of a crawl is not a lower-case letter followed by up to 62 letters, digits and underscores", name)
+	}
+	params["search_path"] = name
+	if params["application_name"] == "" {
+		params["application_name"] = "recrawl"
+	}
+	if !maxConnsNamed.MatchString(dsn) {
+		config.MaxConns = 8
+	}
+	config.MaxConns = max(config.MaxConns, 2) // an UpdateAll, and its sequence that reads a mark
+	return config, name, nil
+}
+
+var maxConnsNamed = regexp.MustCompile(`\bpool_max_conns\b`)
+
+// takeOver ends the use of the crawl by others. It waits for a change that is being
+// committed, so what this DB then reads stays.
+func (db *DB) takeOver(ctx context.Context) error {
+	return db.retry(ctx, func(ctx context.Context) error {
+		return db.pool.QueryRow(ctx, `UPDATE crawl_group SET opening = opening + 1 WHERE id = 0 RETURNING opening`).Scan(&db.opening)
+	})
+}
+
+// fence makes sure that the crawl has not been opened again, and that it will not be before the
+// end of the transaction.
+func (db *DB) fence(ctx context.Context, tx pgx.Tx) error {
+	var opening int64
+	err := tx.QueryRow(ctx, `SELECT opening FROM crawl_group WHERE id = 0 FOR SHARE`).Scan(&opening)
+	if err == nil && opening != db.opening {
+		err = ErrFenced
+	}
+	return err
+}
+
+// Name returns the name of the crawl, which is that of its schema.
+func (db *DB) Name() string { return db.name }
+
+// Crawl returns the crawl db. Closing it closes only the crawl db.
+func (db *DB) Crawl() crawldb.Store { return &db.crawl }
+
+// Hosts returns the host db. Closing it closes only the host db.
+func (db *DB) Hosts() hostdb.Store { return &db.hosts }
+
+// Links returns the link db. Closing it closes only the link db.
+func (db *DB) Links() linkdb.Store { return &db.links }
+
+// Segments returns the store of segments.
+func (db *DB) Segments() segment.Store { return &db.segments }
+
+// Close ends the use of everything that is still open, and waits for the calls that are
+// running. A second Close does nothing.
+func (db *DB) Close() error {
+	var err error
+	db.once.Do(func() {
+		err = errors.Join(db.crawl.Close(), db.links.Close(), db.hosts.Close())
+		db.segments.view.end()
+		db.release()
+	})
+	return err
+}
+
+func (db *DB) release() {
+	if db.pool != nil {
+		db.pool.Close()
+	}
+}
+
+// A view is one of the stores that a DB offers.
+type view struct {
+	db        *DB
+	errClosed error
+	open      context.Context // done once the view is closed
+	end       context.CancelFunc
+}
+
+func newView(db *DB, errClosed error) view {
+	v := view{db: db, errClosed: errClosed}
+	v.open, v.end = context.WithCancel(context.Background())
+	return v
+}
+
+// ready returns why a call cannot begin or go on, nil if it can.
+func (v *view) ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if v.open.Err() != nil {
+		return v.errClosed
+	}
+	return nil
+}
+
+// read calls f with a context that ends when the view is closed, and again while the server
+// cannot be reached. f must not assume that earlier calls of it have failed.
+func (v *view) read(ctx context.Context, f func(context.Context) error) error {
+	if err := v.ready(ctx); err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(v.open, cancel)()
+	if err := v.db.retry(inner, f); err != nil {
+		if stopped := v.ready(ctx); stopped != nil {
+			return stopped
+		}
+		return err
+	}
+	return nil
+}
+
+// write is read for changes.
+func (v *view) write(ctx context.Context, f func(context.Context) error) error {
+	if err := v.ready(ctx); err != nil {
+		return err
+	}
+	if v.db.readOnly {
+		return ErrReadOnly
+	}
+	return v.read(ctx, f)
+}
+
+// damaged returns the error of a row that makes no sense.
+func (db *DB) damaged(table, url string, err error) error {
+	return &crawldb.CorruptError{File: "table " + table + " of " + db.place, Offset: -1, URL: url, Err: err}
+}

@@ -1,0 +1,192 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/recrawl/recrawl/crawldb"
+)
+
+// Due implements [crawldb.DueStore]. It walks the levels from the best one on, in each the
+// records by the time from which on they are due.
+func (s *crawlStore) Due(ctx context.Context, q crawldb.DueQuery) iter.Seq2[crawldb.Candidate, error] {
+	return func(yield func(crawldb.Candidate, error) bool) {
+		d := selection{store: s, q: q, now: millis(q.Now), yield: yield, rows: firstDueRows}
+		ended, err := d.run(ctx)
+		if err == nil && !ended && q.NotDue != nil {
+			err = d.showNext(ctx)
+		}
+		if err != nil {
+			yield(crawldb.Candidate{}, fmt.Errorf("pgstore: due records: %w", err))
+		}
+	}
+}
+
+// A selection reads pages of rows, the later ones larger, so that a caller that wants few
+// candidates causes no more work than that.
+const firstDueRows, mostDueRows = 250, 4000
+
+// selection is one run of Due.
+type selection struct {
+	store  *crawlStore
+	q      crawldb.DueQuery
+	now    int64
+	yield  func(crawldb.Candidate, error) bool
+	levels []int16
+	rows   int // of the next page
+	n      int // how many candidates were yielded
+}
+
+// run yields candidates; ended says that the caller or the limit ended it.
+func (d *selection) run(ctx context.Context) (ended bool, err error) {
+	if d.levels, err = d.store.levels(ctx); err != nil {
+		return false, err
+	}
+	least := int16(math.MinInt16)
+	if d.q.MinPriority > 0 {
+		least = levelOf(d.q.MinPriority)
+	}
+	for _, level := range d.levels {
+		if level < least {
+			break
+		}
+		ended, err := d.level(ctx, level, span{from: math.MinInt64, to: d.now})
+		if err == nil && !ended && !d.q.DueBeyond.IsZero() {
+			ended, err = d.level(ctx, level, span{from: max(d.now, millis(d.q.DueBeyond)) + 1, to: math.MaxInt64, beyond: true})
+		}
+		if ended || err != nil {
+			return ended, err
+		}
+	}
+	return false, nil
+}
+
+// levels returns the levels that have records, best first.
+func (s *crawlStore) levels(ctx context.Context) (levels []int16, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		levels = levels[:0]
+		rows, err := s.db.pool.Query(ctx, `WITH RECURSIVE l (v) AS ((SELECT max(level) FROM page) UNION ALL SELECT (SELECT max(level) FROM page WHERE level < v) FROM l WHERE v IS NOT NULL) SELECT v FROM l WHERE v IS NOT NULL`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var level int16
+			if err := rows.Scan(&level); err != nil {
+				return err
+			}
+			levels = append(levels, level)
+		}
+		return rows.Err()
+	})
+	return levels, err
+}
+
+// span is an interval of the column due, both ends included. Records in it may be leased if
+// it lies beyond the times that a schedule sets.
+type span struct {
+	from, to int64
+	beyond   bool
+}
+
+// dueRow is a row of the index, with its record if it must be looked at.
+type dueRow struct {
+	index, tail, record []byte
+	priority            float32
+	due                 int64
+	tie                 int32
+}
+
+// level yields the records of a level that are due within a span.
+func (d *selection) level(ctx context.Context, level int16, in span) (ended bool, err error) {
+	var last *dueRow
+	var keys crawldb.Keys
+	var url []byte
+	for {
+		page, err := d.page(ctx, level, in, last)
+		if err != nil {
+			return false, err
+		}
+		for i := range page {
+			if err := d.store.ready(ctx); err != nil {
+				return false, err
+			}
+			x := &page[i]
+			if d.q.MinPriority > 0 && !(x.priority >= d.q.MinPriority) {
+				continue
+			}
+			url = keys.AppendURL(url[:0], whole(x.index, x.tail))
+			c := crawldb.Candidate{URL: string(url), Priority: x.priority, Due: true}
+			if d.q.WantHost != nil && !d.q.WantHost(crawldb.Host(c.URL)) {
+				continue
+			}
+			if in.beyond {
+				var r crawldb.Datum
+				if err := r.UnmarshalBinary(x.record); err != nil {
+					return false, d.store.db.damaged("page", c.URL, err)
+				}
+				if !r.FetchTime.After(d.q.DueBeyond) || r.Leased(d.q.Now) {
+					continue
+				}
+			}
+			if d.n++; !d.yield(c, nil) || d.n == d.q.Limit {
+				return true, nil
+			}
+		}
+		if len(page) < d.rows {
+			return false, nil
+		}
+		last, d.rows = &page[len(page)-1], min(2*d.rows, mostDueRows)
+	}
+}
+
+// page reads the next rows of a level after the last one.
+func (d *selection) page(ctx context.Context, level int16, in span, last *dueRow) (page []dueRow, err error) {
+	record := `''::bytea`
+	if in.beyond {
+		record = `record`
+	}
+	query, args := `SELECT key, tail, `+record+`, priority, due, tie FROM page WHERE level = $1 AND due >= $2 AND due <= $3`, []any{level, in.from, in.to}
+	if last != nil {
+		query, args = query+` AND (due, tie, key) > ($4, $5, $6)`, append(args, last.due, last.tie, last.index)
+		args[1] = last.due
+	}
+	query += fmt.Sprintf(` ORDER BY due, tie, key LIMIT %d`, d.rows)
+	err = d.store.read(ctx, func(ctx context.Context) error {
+		page = page[:0]
+		rows, err := d.store.db.pool.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var x dueRow
+			if err := rows.Scan(&x.index, &x.tail, &x.record, &x.priority, &x.due, &x.tie); err != nil {
+				return err
+			}
+			page = append(page, x)
+		}
+		return rows.Err()
+	})
+	return page, err
+}
+
+// showNext calls NotDue with the time at which the next record is due.
+func (d *selection) showNext(ctx context.Context) error {
+	to := int64(math.MaxInt64)
+	if !d.q.DueBeyond.IsZero() {
+		to = millis(d.q.DueBeyond)
+	}
+	var next *int64
+	err := d.store.read(ctx, func(ctx context.Context) error {
+		return d.store.db.pool.QueryRow(ctx, `SELECT min(f.due) FROM unnest($1::smallint[]) AS l (level),
+			LATERAL (SELECT p.due FROM page p WHERE p.level = l.level AND p.due > $2 AND p.due <= $3 ORDER BY p.due LIMIT 1) AS f`, d.levels, d.now, to).Scan(&next)
+	})
+	if err == nil && next != nil {
+		d.q.NotDue(&crawldb.Datum{FetchTime: time.UnixMilli(*next).UTC()})
+	}
+	return err
+}
