@@ -90,7 +90,7 @@ func (j *job) free(ctx context.Context, urls iter.Seq2[string, error]) error {
 	}
 	j.makes = nil // complete: not to be cleaned up
 	j.report.Segments, j.report.Selected = []string{m.name}, len(m.list)
-	return m.leases.Close()
+	return m.leases.Commit(context.WithoutCancel(ctx))
 }
 
 // recordOf returns the record, for a fetch list, of a URL that Options.Known has.

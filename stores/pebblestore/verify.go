@@ -29,6 +29,10 @@ import (
 // records of logs and manifest, the index of due records, and what package verify checks of
 // the stores and their agreement. It reports all that it finds, not only the first.
 //
+// It does not read the locks, the settings of the command and the files of running and killed
+// processes (see RunDir), which hold nothing of the crawl. Damage in a part of a segment that is not
+// complete is a harmless finding: what follows counts as never written.
+//
 // It changes no byte of the directory, which no other handle may have open for writing. What
 // a crash leaves is not damage: a log that was cut off ends with its last whole record, and
 // what follows is a harmless finding, which Report.Torn counts; a table that was being

@@ -18,7 +18,7 @@ import (
 func (a *app) verify() *cli.Command {
 	return &cli.Command{
 		Name: "verify", Category: flags.StoreVerbs, Usage: "check a crawl for damage and inconsistencies",
-		Description: `Reads all of a crawl and changes nothing. It checks the checksum of every block of
+		Description: `Reads all of a crawl but its locks and its recrawl.yaml, and changes nothing. It checks the checksum of every block of
 every file, every record, the index of what is due, hosts, links and segments, and
 that they agree. Each line is one finding, with the file and offset, the URL or the
 segment; a line that starts with "harmless" is a leftover that does no harm. With
