@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
 )
 
@@ -165,7 +166,7 @@ func TestLookupThatPanics(t *testing.T) {
 func TestTenThousandNamesAtOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := 10_000
-		if raceEnabled {
+		if testlevel.Race {
 			names = 1000
 		}
 		var urls []string

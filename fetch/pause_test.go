@@ -20,6 +20,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/robots"
 )
@@ -495,8 +496,8 @@ func TestNoGapIsShorterThanTheRule(t *testing.T) {
 
 func proveGaps(t *testing.T, by hostdb.By) {
 	const hosts = 40
-	requests := 3400 // times three
-	if raceEnabled { // which cannot bear so many events
+	requests := 3400    // times three
+	if testlevel.Race { // which cannot bear so many events
 		requests = 600
 	}
 	rnd := rand.New(rand.NewPCG(4, 2))

@@ -16,6 +16,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -25,7 +26,7 @@ import (
 // pause too short, and the fetch ends.
 func TestRandomOptionsKeepThePromises(t *testing.T) {
 	seeds := 40
-	if raceEnabled {
+	if testlevel.Race {
 		seeds = 10
 	}
 	for seed := range seeds {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -60,7 +61,7 @@ func TestGoroutinesAreThoseOfTheWorkers(t *testing.T) {
 			{3000, 3, 4},
 			{300, 3, 16},
 		} {
-			if raceEnabled {
+			if testlevel.Race {
 				c.hosts /= 3
 			}
 			var urls []string

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
@@ -25,7 +26,7 @@ var program string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	if !builtForRace {
+	if !testlevel.Race { // otherwise the command is built without the detector, as it is only waited for
 		var err error
 		if program, err = os.Executable(); err == nil {
 			err = os.Setenv("RECRAWL_TEST_AS_COMMAND", "1")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"
@@ -23,7 +24,7 @@ import (
 )
 
 var (
-	memoryPages  = flag.Int("memory.pages", 8_000, "pages of the segment of TestUpdateAndInvertWithinACgroup")
+	memoryPages  = flag.Int("memory.pages", testlevel.Pick(3_000, 8_000), "pages of the segment of TestUpdateAndInvertWithinACgroup")
 	memoryLinks  = flag.Int("memory.links", 40, "links of each")
 	memoryBounds = flag.String("memory.bounds", "64M", "what -memory is told, one after the other, divided by commas")
 	memoryGroup  = flag.String("memory.cgroup", "", "the limit of the cgroup in place of that bound, such as 512M")

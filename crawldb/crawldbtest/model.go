@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 func randomStepsAgreeWithMap(c *check) {
-	for seed := c.h.Seed; seed < c.h.Seed+3; seed++ {
+	for seed := c.h.Seed; seed < c.h.Seed+testlevel.Pick[uint64](1, 3); seed++ {
 		c.model(seed)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 func overlappingUpdatesLoseNothing(c *check) {
@@ -113,7 +114,7 @@ func readerSeesWholeRecords(c *check) {
 	})
 	var err error
 	// Go on until the readers have read enough.
-	for n := 1; (n <= 150 || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
+	for n := 1; (n <= testlevel.Pick(50, 150) || reads.Load() < 200) && !stop.Load() && err == nil; n++ {
 		err = write(n)
 	}
 	stop.Store(true)

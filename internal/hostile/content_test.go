@@ -104,7 +104,7 @@ func c1() row {
 				t.Errorf("%s: the first of %d links is lost", s.name, len(p.Outlinks))
 			}
 		}
-		if watch.worst > patience(time.Second) && !raceEnabled {
+		if watch.worst > patience(time.Second) && !testlevel.Race {
 			t.Errorf("%v for a megabyte", watch.worst)
 		}
 	}

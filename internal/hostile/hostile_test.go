@@ -43,7 +43,7 @@ func TestHostile(t *testing.T) {
 			for i := range tries {
 				c, beside := crawlRow(t, r)
 				t.Logf("%s\t%s", r.id, describe(c, beside))
-				if t.Failed() || beside > 0 && (raceEnabled || r.interrupt != nil || r.more > 0) {
+				if t.Failed() || beside > 0 && (testlevel.Race || r.interrupt != nil || r.more > 0) {
 					return
 				}
 				alone := expected

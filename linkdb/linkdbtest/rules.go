@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 )
 
@@ -392,7 +393,7 @@ func crashKeepsEveryMergeThatReturned(c *check) {
 }
 
 func randomStepsAgreeWithMap(c *check) {
-	for seed := c.h.Seed; seed < c.h.Seed+3; seed++ {
+	for seed := c.h.Seed; seed < c.h.Seed+testlevel.Pick[uint64](1, 3); seed++ {
 		c.random(seed)
 	}
 }

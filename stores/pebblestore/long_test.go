@@ -9,6 +9,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -29,18 +30,12 @@ func TestFileFarTooLong(t *testing.T) {
 			if err := os.Truncate(name, 1<<40); err != nil {
 				t.Fatal(err)
 			}
-			told := false
+			named := false
 			_, err = pebblestore.Verify(t.Context(), dir, verify.Options{Now: soundTime, Found: func(f verify.Finding) {
-				told = told || strings.Contains(f.Error(), filepath.Base(name))
+				named = named || strings.Contains(f.Error(), filepath.Base(name))
 			}})
-			if !told || err != nil {
-				t.Errorf("killed %v, %s: verify does not tell: %v", killed, pattern, err)
-			}
-			if killed && pattern == "db/*.log" {
-				report, err := pebblestore.Salvage(t.Context(), dir, filepath.Join(t.TempDir(), "new"), pebblestore.SalvageOptions{})
-				if err != nil || report.Losses == 0 || report.Records < 200 {
-					t.Errorf("salvage: %+v, %v", report, err)
-				}
+			if !named || err != nil {
+				t.Errorf("killed %v, %s: Verify does not name the file: %v", killed, pattern, err)
 			}
 			db, err := pebblestore.Open(dir, pebblestore.Options{})
 			switch {
@@ -59,6 +54,13 @@ func TestFileFarTooLong(t *testing.T) {
 			if db != nil {
 				if err := db.Close(); err != nil {
 					t.Error(err)
+				}
+			}
+			if testlevel.Exhaustive && killed && pattern == "db/*.log" {
+				// Salvage reads as much of the log as one may have, which takes seconds.
+				report, err := pebblestore.Salvage(t.Context(), dir, filepath.Join(t.TempDir(), "new"), pebblestore.SalvageOptions{})
+				if err != nil || report.Losses == 0 || report.Records < 200 {
+					t.Errorf("salvage: %+v, %v", report, err)
 				}
 			}
 		}

@@ -227,7 +227,7 @@ func TestSalvage(t *testing.T) {
 				continue
 			}
 			hows := []string{"flip", "cut", "gone"}
-			if !everyBit() { // a kind for each file; after kill -9 segments are the same
+			if !everyBit() { // one kind for each file; a kill leaves the segments as a Close does
 				if hows = hows[i%3 : i%3+1]; strings.HasSuffix(name, ".sst") {
 					hows = []string{"flip"}
 				}

@@ -2,10 +2,13 @@ package pebblestore_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -155,8 +158,64 @@ func soundStore(t *testing.T, dir string, n int, steps ...func(*pebblestore.DB))
 	return db
 }
 
-// sound makes such a store that was closed in order, or that is as after kill -9.
+// soundStores has the files of each store that sound has made, by its arguments.
+var soundStores = struct {
+	sync.Mutex
+	made map[soundKind]fstest.MapFS
+}{made: map[soundKind]fstest.MapFS{}}
+
+type soundKind struct {
+	n      int
+	killed bool
+}
+
+// sound returns a directory with a store that soundStore made: closed, or as a kill leaves it.
+// It is made once, and copied for each test.
 func sound(t *testing.T, n int, killed bool) (dir string) {
+	t.Helper()
+	soundStores.Lock()
+	defer soundStores.Unlock()
+	kind := soundKind{n, killed}
+	if soundStores.made[kind] == nil {
+		soundStores.made[kind] = inMemoryFiles(t, makeSound(t, n, killed))
+	}
+	dir = filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, soundStores.made[kind]); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// inMemoryFiles reads a directory.
+func inMemoryFiles(t *testing.T, dir string) fstest.MapFS {
+	t.Helper()
+	all := fstest.MapFS{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		f := &fstest.MapFile{Mode: info.Mode(), ModTime: info.ModTime()}
+		if e.Type().IsRegular() {
+			f.Data, err = os.ReadFile(path)
+		}
+		all[filepath.ToSlash(rel)] = f
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func makeSound(t *testing.T, n int, killed bool) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
 	db := soundStore(t, dir, n)

@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/schedule"
@@ -182,10 +183,10 @@ func TestYears(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		set  func(*recrawl.Options)
-		// keeps says that what is gone is kept, short that two years of it are tested.
-		keeps, short bool
+		// keeps says that what is gone is kept; quick that the quick form tests it.
+		keeps, quick bool
 	}{
-		{"default", func(o *recrawl.Options) { o.Schedule = &schedule.Default{} }, true, true},
+		{"default", func(o *recrawl.Options) { o.Schedule = &schedule.Default{} }, true, false},
 		{"learned, by rank", func(o *recrawl.Options) {
 			o.Schedule, o.Scoring = schedule.Learned{Budget: 60}, scoring.PageRank{}
 		}, true, false},
@@ -198,7 +199,7 @@ func TestYears(t *testing.T) {
 			o.Update.Sweep = folding.SweepOptions{Orphans: true, PurgeOrphans: true, PurgeGone: true}
 		}, false, true},
 	} {
-		if *crawlYears <= 2 && !test.short {
+		if *crawlYears <= 2 && !testlevel.Exhaustive && !test.quick {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {

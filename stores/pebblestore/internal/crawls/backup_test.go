@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -19,10 +20,7 @@ import (
 // does. The result of the crawl is the same as without; each backup is sound, and continues to
 // the same result.
 func TestBackup(t *testing.T) {
-	want := 12
-	if raceEnabled {
-		want = 3
-	}
+	want := testlevel.Pick(4, 12)
 	n := 0
 	for seed := uint64(0); n < want; seed++ {
 		calm := crawlDump(t, seed, pebble, nil)

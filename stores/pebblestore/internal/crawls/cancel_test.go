@@ -30,10 +30,7 @@ var cancels = flag.Int("cancels", 0, "at how many instants TestCancel ends a cra
 func TestCancel(t *testing.T) {
 	want := *cancels
 	if want <= 0 {
-		want = testlevel.Pick(40, 300)
-		if raceEnabled {
-			want = 25
-		}
+		want = testlevel.Pick(25, 300)
 	}
 	fds := openFiles(t)
 	n, slowest := 0, time.Duration(0)

@@ -25,7 +25,7 @@ func seedsOf(asked, short int) (seeds []uint64) {
 	}
 	if asked <= 0 {
 		asked = short
-		if raceEnabled {
+		if testlevel.Race {
 			asked = (short + 3) / 4
 		}
 	}
@@ -39,7 +39,7 @@ func seedsOf(asked, short int) (seeds []uint64) {
 // times: with another number of workers, with answers and seeds in another order,
 // on another engine. All come to the same, byte for byte.
 func TestDeterminism(t *testing.T) {
-	for _, seed := range seedsOf(*mixes, testlevel.Pick(6, 60)) {
+	for _, seed := range seedsOf(*mixes, testlevel.Pick(4, 60)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			ways := []variant{
 				{threads: 8, procs: 2},

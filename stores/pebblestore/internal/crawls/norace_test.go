@@ -1,5 +1,0 @@
-//go:build !race
-
-package crawls
-
-const raceEnabled = false
