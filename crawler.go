@@ -59,6 +59,9 @@ type Crawler struct {
 	roundMutex   ctxMutex // held while a round is made
 	accountMutex ctxMutex // held while visits are added to the account
 	updateMutex  ctxMutex // held while a segment is folded in
+	feedMutex    ctxMutex // held while marks of the change feed are written
+	feedNews     news     // of published segments and consumers that have lapsed
+	readers      readers  // of the change feed
 	wakeup       chan struct{}
 	status       status
 	current      currentPlanner
@@ -78,7 +81,7 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{stores: s, opts: o, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), wakeup: make(chan struct{}, 1)}
+	c := &Crawler{stores: s, opts: o, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), feedMutex: newCtxMutex(), wakeup: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

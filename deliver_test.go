@@ -213,7 +213,7 @@ func TestCrawlerThatDiesAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := func() *setup {
 			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 6})
-			s.opts.KeepSegments = 2
+			s.opts.Retention.Segments = 2
 			return s
 		}
 		calm := web()

@@ -127,9 +127,8 @@ type Options struct {
 
 	// Run says how rounds follow each other.
 	Run RunOptions
-	// KeepSegments is how many done segments are kept; older ones are removed.
-	// Zero keeps all.
-	KeepSegments int
+	// Retention says how long done segments are kept; the zero value keeps all.
+	Retention Retention
 
 	// ReadOnly is for stores that cannot be changed: New leaves alone what a process
 	// that died left half done, and methods that write return the error of the store.

@@ -65,7 +65,7 @@ func TestPagesOfASiteThatIsDownForGood(t *testing.T) {
 					site, db := &outages{pages: pages}, &memstore.DB{}
 					there, gone := urls{}, 0
 					c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, recrawl.Options{
-						Agent: "recrawl-test", Protocol: site, KeepSegments: 3, Schedule: s,
+						Agent: "recrawl-test", Protocol: site, Retention: recrawl.Retention{Segments: 3}, Schedule: s,
 						Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1, GoneAfter: after}},
 						OnPage: func(_ context.Context, e recrawl.PageEvent) error {
 							if there[e.URL] = e.Kind != recrawl.PageGone; !there[e.URL] {

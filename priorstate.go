@@ -120,7 +120,7 @@ func (c *Crawler) priorStates(ctx context.Context, name string) (map[string]prio
 // savePriorStates saves the states of the pages of a segment that are not on its fetch list, unless
 // its update has begun.
 func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
-	if c.opts.OnPage == nil || c.opts.Fetch.Following.MaxRedirects <= 0 && c.opts.Fetch.Following.Depth <= 0 {
+	if c.opts.Fetch.Following.MaxRedirects <= 0 && c.opts.Fetch.Following.Depth <= 0 {
 		return nil
 	}
 	if cursor, err := c.stores.Crawl.Mark(ctx, update.SegmentMark(name)); err != nil || cursor != "" {

@@ -212,6 +212,9 @@ func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) er
 		}
 	}
 	c.status.setStage("pages", name)
+	if err := c.publish(ctx, name); err != nil {
+		return err
+	}
 	if r.Events, err = c.deliver(ctx, name); err != nil {
 		return err
 	}
@@ -221,7 +224,7 @@ func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) er
 	if err := c.finishSegment(ctx, name); err != nil {
 		return err
 	}
-	return c.removeOldSegments(ctx)
+	return c.applyRetention(ctx)
 }
 
 // nextDue returns when the next page is due: zero if one is due already, or if only a scan of all

@@ -51,6 +51,9 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 	if err != nil {
 		return err
 	}
+	if err := c.applyRetention(ctx); err != nil { // a consumer may have been dropped since
+		return err
+	}
 	for c.opts.Run.Rounds <= 0 || left > 0 {
 		r, err := c.oneRound(ctx, c.generateOptions(), calledByRun)
 		total.add(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/merge"
@@ -60,10 +61,37 @@ func (c *Crawler) MergeSegments(ctx context.Context, o merge.SegmentOptions, nam
 }
 
 // RemoveSegment removes a segment and its marks. If it is in use, the error
-// matches segment.ErrBusy. The results of a segment that is not done, see
+// matches segment.ErrBusy; if a consumer has not acknowledged its events,
+// [ErrUnacknowledged]. The results of a segment that is not done, see
 // [Crawler.DoneSegments], are lost: its pages are due again when their leases
 // end.
 func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
+	if err := c.feedMutex.lock(ctx); err != nil {
+		return err
+	}
+	defer c.feedMutex.unlock()
+	round, err := c.roundState(ctx, name)
+	if err != nil {
+		return err
+	}
+	if round.Number > 0 {
+		consumers, err := c.consumerStates(ctx)
+		if err != nil {
+			return err
+		}
+		if behind := consumersBehind(consumers, round.Number); len(behind) > 0 {
+			return fmt.Errorf("recrawl: remove %s: %w: %s", name, ErrUnacknowledged, strings.Join(behind, ", "))
+		}
+		// The acknowledgements must not be lost after the segment is.
+		if err := c.stores.Crawl.Sync(ctx); err != nil {
+			return fmt.Errorf("recrawl: remove %s: %w", name, err)
+		}
+	}
+	return c.removeSegment(ctx, name)
+}
+
+// removeSegment removes a segment and its marks, while feedMutex is held.
+func (c *Crawler) removeSegment(ctx context.Context, name string) error {
 	if err := c.stores.Segments.Remove(ctx, name); err != nil {
 		return fmt.Errorf("recrawl: remove %s: %w", name, err)
 	}
@@ -75,11 +103,26 @@ func (c *Crawler) RemoveSegment(ctx context.Context, name string) error {
 
 // removeMarks removes the marks of a segment that is not there any more.
 func (c *Crawler) removeMarks(ctx context.Context, name string) error {
+	round, err := c.roundState(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.removeNumberedMarks(ctx, name, round.Number)
+}
+
+// removeNumberedMarks is removeMarks for a segment with that number in the feed, zero if it
+// is not there.
+func (c *Crawler) removeNumberedMarks(ctx context.Context, name string, number int64) error {
 	marks := c.clearedStateMarks(ctx, name)
+	if number > 0 {
+		if err := c.unpublish(ctx, number, marks); err != nil {
+			return err
+		}
+	}
 	for _, job := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
 		marks[job] = ""
 	}
-	return c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
+	return c.setMarks(ctx, marks)
 }
 
 // DoneSegments returns the segments that are done, oldest first.
@@ -188,44 +231,29 @@ func (c *Crawler) Finish(ctx context.Context, name string) error {
 // finishSegment marks a segment as done, and in the same step counts its visits, once. If two are
 // done at the same time, by Finish or a round, they are counted one after the other.
 func (c *Crawler) finishSegment(ctx context.Context, name string) error {
+	if updated, err := c.Updated(ctx, name); err != nil {
+		return err
+	} else if updated { // it may have been updated by hand
+		if err := c.publish(ctx, name); err != nil {
+			return err
+		}
+	}
 	marks := c.clearedStateMarks(ctx, name)
+	if err := c.accountMutex.lock(ctx); err != nil {
+		return err
+	}
+	defer c.accountMutex.unlock()
+	round, err := c.roundState(ctx, name)
+	if err != nil || round.Done {
+		return err
+	}
 	if p := c.planner(); p != nil {
-		if err := c.accountMutex.lock(ctx); err != nil {
-			return err
-		}
-		defer c.accountMutex.unlock()
-		state, err := c.roundState(ctx, name)
-		if err != nil || state.Done {
-			return err
-		}
 		if marks[accountJob], err = c.countVisits(ctx, name, p.VisitsPerDay()); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
-	marks[segment.RoundMark(name)] = segment.Round{Done: true}.String()
-	err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
-	if err != nil {
-		return fmt.Errorf("recrawl: %w", err)
-	}
-	return nil
-}
-
-// removeOldSegments removes all but the newest KeepSegments done segments, and then their
-// marks.
-func (c *Crawler) removeOldSegments(ctx context.Context) error {
-	if c.opts.KeepSegments <= 0 {
-		return nil
-	}
-	done, err := c.DoneSegments(ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range done[:max(0, len(done)-c.opts.KeepSegments)] {
-		if err := c.RemoveSegment(ctx, name); err != nil && !errors.Is(err, segment.ErrBusy) {
-			return err
-		}
-	}
-	return nil
+	marks[segment.RoundMark(name)] = segment.Round{Done: true, Number: round.Number}.String()
+	return c.setMarks(ctx, marks)
 }
 
 // hasMarks reports whether a segment has left a mark.

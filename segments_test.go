@@ -172,7 +172,7 @@ func TestSegmentThatIsMissingIsNotMarkedDone(t *testing.T) {
 func TestKeepSegments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 30, LinksPerPage: 4, Calm: true})
-		s.opts.KeepSegments = 2
+		s.opts.Retention.Segments = 2
 		s.opts.Generate.TopN = 5
 		c := s.crawler(t)
 		defer c.Close()

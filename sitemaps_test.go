@@ -168,7 +168,7 @@ func weeks(t *testing.T, sitemaps, lies bool) (fresh float64, visits int, truste
 		if lies {
 			s.opts.Protocol = liar{s.opts.Protocol, func() time.Time { return s.now }}
 		}
-		s.opts.KeepSegments = 1
+		s.opts.Retention.Segments = 1
 		seen := map[string]time.Time{}
 		s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
 			visits++

@@ -21,6 +21,8 @@ func CheckBlock(part string, block []byte) error {
 		return checkBlock[Data](block)
 	case ParsePart:
 		return checkBlock[Parse](block)
+	case EventPart:
+		return checkBlock[Event](block)
 	}
 	return nil
 }

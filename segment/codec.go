@@ -100,7 +100,7 @@ func bulk[T Record](records []T) (n int) {
 func quick[T Record]() bool {
 	var zero T
 	switch any(zero).(type) {
-	case Text, Data, Parse, crawldb.Datum:
+	case Text, Data, Parse, Event, crawldb.Datum:
 		return true
 	}
 	return false
@@ -328,6 +328,15 @@ func (w *writer) record(rec any) {
 			w.str(l.Meta.Encoded())
 		}
 		w.str(v.Meta.Encoded())
+	case *Event:
+		w.str(v.URL)
+		w.uint(uint64(v.Kind))
+		w.bits(v.Changed, v.Signature != nil, v.PreviousSignature != nil)
+		w.bytes(v.Signature)
+		w.str(v.ParseError)
+		w.uint(uint64(v.PreviousKind))
+		w.time(v.PreviousTime)
+		w.bytes(v.PreviousSignature)
 	}
 }
 
@@ -514,6 +523,20 @@ func (r *reader) record(rec any) {
 			}
 		}
 		v.Meta = r.meta()
+	case *Event:
+		v.URL = r.str()
+		v.Kind = uint8(r.below(math.MaxUint8))
+		var signed, previous bool
+		r.bits(&v.Changed, &signed, &previous)
+		if s := r.str(); signed {
+			v.Signature = []byte(s)
+		}
+		v.ParseError = r.str()
+		v.PreviousKind = uint8(r.below(math.MaxUint8))
+		v.PreviousTime = r.time()
+		if s := r.str(); previous {
+			v.PreviousSignature = []byte(s)
+		}
 	}
 }
 

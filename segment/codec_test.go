@@ -144,6 +144,7 @@ func TestRoundTrip(t *testing.T) {
 	testRecords(t, Data{Parsed: page.Parsed{Directives: page.Directives{NoFollow: true}}}, Data{Parsed: page.Parsed{Directives: page.Directives{NoIndex: true}}}, Data{Parsed: page.Parsed{Truncated: true}},
 		Data{Parsed: page.Parsed{Directives: page.Directives{NoArchive: true}}}, Data{Parsed: page.Parsed{Directives: page.Directives{UnavailableAfter: time.UnixMilli(1893456000000).UTC()}}},
 		Data{Parsed: page.Parsed{Outlinks: make([]page.Outlink, 10_000), Meta: make([]page.Property, 1000)}})
+	testRecords(t, Event{Signature: []byte{}, PreviousSignature: []byte{}}, Event{Kind: 255, PreviousKind: 255})
 	testRecords(t, Parse{Signature: []byte{}}, Parse{Sitemap: true}, Parse{Gave: math.Inf(-1), Links: []Link{{}, {Score: math.Copysign(0, -1)}, {Score: math.MaxFloat64}}})
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// Record is what the six parts hold.
+// Record is what the six parts and the part of the events hold.
 type Record interface {
-	crawldb.Datum | Visit | page.Content | Text | Data | Parse
+	crawldb.Datum | Visit | page.Content | Text | Data | Parse | Event
 }
 
 // PartOf returns the name of the part that holds records of type T.
@@ -27,6 +27,8 @@ func PartOf[T Record]() string {
 		return ParseTextPart
 	case Data:
 		return ParseDataPart
+	case Event:
+		return EventPart
 	default:
 		return ParsePart
 	}
@@ -104,4 +106,24 @@ type Link struct {
 	Score float64
 	// Meta is what the scoring filters pass along, or what a sitemap says.
 	Meta crawldb.Meta
+}
+
+// Event is what one visit says of its page, compared with the state of the page before it. It is
+// written once, after the update of the segment: later the crawl db has later states.
+type Event struct {
+	URL string
+	// Kind is a recrawl.PageKind.
+	Kind uint8
+	// Changed says that the visit found a change; otherwise only those who hear of every visit
+	// hear of it.
+	Changed bool
+	// Signature is the fingerprint of the content; nil if there is none.
+	Signature []byte
+	// ParseError says why the content could not be parsed; empty if it was.
+	ParseError string
+	// PreviousKind, PreviousTime and PreviousSignature are the state before the visit, as in
+	// recrawl.PageState.
+	PreviousKind      uint8
+	PreviousTime      time.Time
+	PreviousSignature []byte
 }

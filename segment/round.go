@@ -14,6 +14,9 @@ type Round struct {
 	Delivered int
 	// Done says that nothing is left to do.
 	Done bool
+	// Number is the place of the segment in the change feed, from 1; zero if its events are not in
+	// the feed: not yet, or because it is merged of others, or of a former version.
+	Number int64
 }
 
 // RoundMark is the name of the mark that says how far the round of a segment has come. Marks
@@ -23,27 +26,38 @@ func RoundMark(segment string) string { return "round/" + segment }
 const (
 	roundDone      = "done"
 	roundDelivered = "pages "
+	roundNumber    = " #"
 )
 
 // String returns the contents of the mark.
 func (r Round) String() string {
+	number := ""
+	if r.Number > 0 {
+		number = roundNumber + strconv.FormatInt(r.Number, 10)
+	}
 	switch {
 	case r.Done:
-		return roundDone
-	case r.Delivered == 0:
+		return roundDone + number
+	case r.Delivered == 0 && r.Number == 0:
 		return ""
 	}
-	return roundDelivered + strconv.Itoa(r.Delivered)
+	return roundDelivered + strconv.Itoa(r.Delivered) + number
 }
 
 // ParseRound reads what String returned. Any other text is an error.
 func ParseRound(mark string) (Round, error) {
-	if n, ok := strings.CutPrefix(mark, roundDelivered); ok {
-		if told, err := strconv.Atoi(n); err == nil && told >= 0 && strconv.Itoa(told) == n {
-			return Round{Delivered: told}, nil
-		}
-	} else if mark == "" || mark == roundDone {
-		return Round{Done: mark != ""}, nil
+	var r Round
+	text, number, numbered := strings.Cut(mark, roundNumber)
+	if numbered {
+		r.Number, _ = strconv.ParseInt(number, 10, 64)
+	}
+	if n, ok := strings.CutPrefix(text, roundDelivered); ok {
+		r.Delivered, _ = strconv.Atoi(n)
+	} else {
+		r.Done = text == roundDone
+	}
+	if r.Delivered >= 0 && r.Number >= 0 && (r.String() == mark || mark == roundDelivered+"0") {
+		return r, nil
 	}
 	return Round{}, fmt.Errorf("segment: invalid mark of a round: %q", mark)
 }

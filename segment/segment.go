@@ -12,7 +12,9 @@
 // parse_data and crawl_parse holds records of the pages that are in block k of
 // crawl_fetch, in the same order, though not every page has one in every part.
 // So the parts are joined by walking them side by side, and an interrupted
-// fetch resumes after the last block that all of them have.
+// fetch resumes after the last block that all of them have. A seventh part,
+// page_events, is written in the same blocks when the round is over: an Event for
+// each visit that says something of its page.
 //
 // A [Store] moves blocks of bytes and knows nothing of their contents; [Writer]
 // and [Blocks] encode and decode. The stock engines are stores/memstore and
@@ -136,6 +138,10 @@ const (
 	ParsePart     = "crawl_parse"
 )
 
+// EventPart is the name of the part with the events of a segment. It is not one of
+// Nutch's six: a segment that was merged has none, nor has one of former versions.
+const EventPart = "page_events"
+
 // Parts returns the names of the six parts in the order in which a round
 // writes them.
 func Parts() []string {
@@ -185,6 +191,12 @@ func NewName(ctx context.Context, s Store, now time.Time) (string, error) {
 }
 
 const nameTime = "20060102150405"
+
+// TimeOf returns the time in a name that NewName created, and the zero time for others.
+func TimeOf(name string) time.Time {
+	at, _ := timeOf(name)
+	return at
+}
 
 // timeOf returns the time of a name created by NewName. There is none for the last
 // second of the last year that has four digits.

@@ -42,7 +42,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	w, err := open(stores, sites, recrawl.Options{
-		Agent: "operate", Protocol: web.Protocol(), Now: clock.Now, KeepSegments: 3, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
+		Agent: "operate", Protocol: web.Protocol(), Now: clock.Now, Retention: recrawl.Retention{Segments: 3}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Schedule: schedule.Learned{Budget: 24}, // visits a day, of all sites
 		OnRound: func(r recrawl.Report) { // where a service would set its metrics
 			fmt.Fprintf(out, "  round: %d visits, %d skipped\n", r.Visited()-r.Visits[protocol.Skipped], r.Visits[protocol.Skipped])

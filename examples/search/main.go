@@ -108,7 +108,7 @@ func run(ctx context.Context, out io.Writer) error {
 	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
 	x := &shelf{titles: map[string]string{}}
 	s, err := open(ctx, stores, x, recrawl.Options{
-		Agent: "search", Protocol: site{web.Protocol(), removed}, Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, KeepSegments: 10,
+		Agent: "search", Protocol: site{web.Protocol(), removed}, Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Retention: recrawl.Retention{Segments: 10},
 		Schedule: &schedule.Default{DefaultInterval: day},
 	})
 	if err != nil {

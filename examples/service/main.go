@@ -45,7 +45,7 @@ func main() {
 func run(ctx context.Context, out io.Writer, listener net.Listener, urls []string) error {
 	defer listener.Close()
 	options := recrawl.Options{
-		Agent: "recrawl-service", Run: recrawl.RunOptions{Wait: true}, KeepSegments: 3,
+		Agent: "recrawl-service", Run: recrawl.RunOptions{Wait: true}, Retention: recrawl.Retention{Segments: 3},
 		Fetch: fetch.Options{Links: fetch.Links{IgnoreExternal: true}},
 		OnPage: func(_ context.Context, e recrawl.PageEvent) error {
 			_, err := fmt.Fprintln(out, e.Kind, e.URL)

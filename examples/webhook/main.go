@@ -31,7 +31,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := watch(ctx, "webhook.crawl", os.Args[2:], recrawl.Options{
-		Agent: "webhook", Run: recrawl.RunOptions{Wait: true}, KeepSegments: 3,
+		Agent: "webhook", Run: recrawl.RunOptions{Wait: true}, Retention: recrawl.Retention{Segments: 3},
 		Schedule: schedule.Adaptive{Default: schedule.Default{DefaultInterval: 24 * time.Hour}},
 		Fetch:    fetch.Options{Links: fetch.Links{IgnoreExternal: true}},
 	}, hook{URL: os.Args[1]})

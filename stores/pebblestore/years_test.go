@@ -213,7 +213,7 @@ func years(t *testing.T, dir string, set func(*recrawl.Options), keeps bool) {
 	now := yearsBegin
 	web := &aging{sites: 8, slots: 10, now: func() time.Time { return now }, last: map[string]time.Time{}}
 	o := recrawl.Options{
-		Agent: "recrawl-test", Protocol: web, Now: web.now, KeepSegments: 2, Run: recrawl.RunOptions{Rounds: mostRounds},
+		Agent: "recrawl-test", Protocol: web, Now: web.now, Retention: recrawl.Retention{Segments: 2}, Run: recrawl.RunOptions{Rounds: mostRounds},
 		Fetch:  fetch.Options{Politeness: fetch.Politeness{Delay: -1}, Following: fetch.Following{MaxRedirects: 2}},
 		OnPage: func(context.Context, recrawl.PageEvent) error { return nil },
 	}

@@ -56,7 +56,7 @@ them says so. To crawl a test server:
 			run := crawlRun{seeds: seeds}
 			return a.retryWhileFull(ctx, func() error {
 				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
-					o.Run.Rounds, o.KeepSegments = c.Int("rounds"), c.Int("keep-segments")
+					o.Run.Rounds, o.Retention.Segments = c.Int("rounds"), c.Int("keep-segments")
 					roundTime(c, &o.Run.RoundTime)
 					flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
 					switch {

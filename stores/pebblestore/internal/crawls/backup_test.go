@@ -71,7 +71,7 @@ func (b *backups) crawl(t *testing.T, seed uint64, from int) string {
 		w := newWorld(seed)
 		w.vary(variant{threads: 1 + int(seed%9), seed: seed + 1})
 		// As in TestCancel.
-		w.o.Run.Rounds, w.o.KeepSegments = 0, 0
+		w.o.Run.Rounds, w.o.Retention.Segments = 0, 0
 		w.o.Generate.HostLimit, w.o.Generate.HostDelay = nil, nil
 		w.o.Generate.Segments, w.o.Generate.Ahead = 0, 0
 		w.seedOnce = w.o.Update.Sweep.PurgeGone

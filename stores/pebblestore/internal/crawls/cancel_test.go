@@ -87,7 +87,7 @@ func crawlDump(t *testing.T, seed uint64, kind engineKind, c *cancelling) string
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(seed)
 		w.vary(variant{threads: 1 + int(seed%9), seed: seed + 1})
-		w.o.Run.Rounds, w.o.KeepSegments = 0, 0
+		w.o.Run.Rounds, w.o.Retention.Segments = 0, 0
 		w.o.Generate.HostLimit, w.o.Generate.HostDelay = nil, nil // of requests that were cut short
 		// Of several segments that are made at once the first may be there when the
 		// others are not; what was for these is selected again, after what they bring.

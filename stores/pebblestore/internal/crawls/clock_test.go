@@ -97,7 +97,7 @@ func (c *clockwork) crawl(t *testing.T, h *home) {
 	c.right = webtest.NewClock(start)
 	c.web = webtest.Web{Hosts: 2, PagesPerHost: 12, Calm: true, Start: start.AddDate(-1, 0, 0), Now: c.right.Now}
 	o := recrawl.Options{
-		Agent: "recrawl-test", Protocol: c, Now: c.now, Run: recrawl.RunOptions{Rounds: clockRounds}, KeepSegments: 1,
+		Agent: "recrawl-test", Protocol: c, Now: c.now, Run: recrawl.RunOptions{Rounds: clockRounds}, Retention: recrawl.Retention{Segments: 1},
 		Schedule: &schedule.Default{DefaultInterval: clockInterval},
 	}
 	o.Fetch.Politeness.Delay, o.Fetch.Threads, o.Fetch.Politeness.ThreadsPerHost = -1, 4, 2

@@ -78,7 +78,7 @@ func TestSoak(t *testing.T) {
 	}
 	events := 0
 	o := recrawl.Options{
-		Agent: "recrawl-soak", Now: clock.Now, Dedup: &dedup.Options{}, KeepSegments: 3,
+		Agent: "recrawl-soak", Now: clock.Now, Dedup: &dedup.Options{}, Retention: recrawl.Retention{Segments: 3},
 		HTTP:   httpproto.Options{ConnectTo: []httpproto.ConnectTo{connect}},
 		OnPage: func(context.Context, recrawl.PageEvent) error { events++; return nil }, EveryVisit: true,
 	}

@@ -186,7 +186,7 @@ func newWorld(seed uint64) *world {
 		o.Signature = signature.TextProfile{}
 	}
 	if maybe(3) {
-		o.KeepSegments = 1 + r.IntN(3)
+		o.Retention.Segments = 1 + r.IntN(3)
 	}
 	if maybe(6) {
 		o.Generate.NutchCompat, o.Fetch.NutchCompat, o.Update.NutchCompat = true, true, true
