@@ -106,8 +106,9 @@ type Options struct {
 	// of 500 if the process ends among them. ctx is that of Round or Run. An error
 	// ends the round, and Run with it; the next one resumes with that page, or in
 	// another Crawler with its block. What OnPage has returned from is not reported
-	// again otherwise, so it must be durable by then; a caller that commits only now
-	// and then reads what its last commit lacks from the segments (examples/search).
+	// again otherwise, so it must be durable by then. It is for this process, and the round
+	// waits for it; whatever is slow, commits in batches or may be down reads the change
+	// feed instead: see [Consumer].
 	// OnPage may use the crawler, but not call
 	// what waits for the round: Round, Run and ReadSitemaps.
 	OnPage func(ctx context.Context, e PageEvent) error

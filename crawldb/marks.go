@@ -17,9 +17,13 @@ package crawldb
 //	pagerank/pages/N/M        scoring/rank       a block of pages of the graph: its generation and number
 //	pagerank/links/N/M        scoring/rank       a block of links of the graph
 //	dedup                     crawldb/dedup      how far a run in Nutch's order has come
-//	round/SEGMENT             segment            how far OnPage has come, or that the segment is done
+//	round/SEGMENT             segment            how far OnPage has come, or that the segment is done; its number in the feed
 //	round/SEGMENT/before      recrawl            how many blocks hold the state of pages before the segment
 //	round/SEGMENT/before/N    recrawl            such a block
+//	feed                      recrawl            the numbers of the first segment in the change feed and of the next one
+//	feed/N                    recrawl            the segment with that number: name, time, bytes, events
+//	consumers                 recrawl            the names of the consumers of the feed
+//	consumer/NAME             recrawl            how far a consumer has come
 //	run/rounds, run/ahead     recrawl            what a Run has started
 //	schedule/plan             recrawl            the plan of a learned schedule
 //	schedule/account          recrawl            the visits that the plan has paid for

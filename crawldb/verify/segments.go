@@ -178,6 +178,7 @@ func (c *Check) parts(ctx context.Context, s segment.Store, name string, named f
 		beside(ctx, c, s, name, named, &pages, segment.ParseTextPart, func(r *segment.Text) string { return r.URL }),
 		beside(ctx, c, s, name, named, &pages, segment.ParseDataPart, func(r *segment.Data) string { return r.URL }),
 		beside(ctx, c, s, name, named, &pages, segment.ParsePart, func(r *segment.Parse) string { return r.URL }),
+		beside(ctx, c, s, name, named, &pages, segment.EventPart, func(r *segment.Event) string { return r.URL }),
 	} {
 		kind, p, err := read()
 		if err != nil {
@@ -191,7 +192,7 @@ func (c *Check) parts(ctx context.Context, s segment.Store, name string, named f
 	parses := all[segment.ParsePart]
 	complete := func(kind string) bool { return all[kind].info.Committed }
 	if visits.there && !visits.damaged {
-		for _, kind := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
+		for _, kind := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart, segment.EventPart} {
 			p := all[kind]
 			if kind == segment.ContentPart && visits.info.Committed && p.there && !p.damaged && !p.info.Committed {
 				wrong(kind, errContents)

@@ -156,6 +156,10 @@ func TestFindings(t *testing.T) {
 			write(t, db, true, []segment.Text{{URL: b}}, []segment.Text{{URL: a}})
 		}, []string{"parse_text, block 0", "parse_text, block 1"}},
 		{"a block too few", func(db *memstore.DB) { write(t, db, true, []segment.Parse{{URL: a}}) }, []string{"crawl_parse", "1 of 2"}},
+		{"events too few", func(db *memstore.DB) { write(t, db, true, []segment.Event{{URL: a}}) }, []string{"page_events", "1 of 2"}},
+		{"an event of another page", func(db *memstore.DB) {
+			write(t, db, true, []segment.Event{{URL: a}}, []segment.Event{{URL: c}})
+		}, []string{seg, "page_events, block 1", c}},
 		{"a block too many", func(db *memstore.DB) { write(t, db, true, []segment.Parse{{URL: a}}, nil, nil) }, []string{"crawl_parse", "3 of 2"}},
 		{"links before texts", func(db *memstore.DB) {
 			write(t, db, false, []segment.Text{{URL: a}}, nil)

@@ -67,7 +67,8 @@ type search struct {
 }
 
 // catchUp indexes the segments that are done and not yet in the index. With
-// KeepSegments, a process that was down must come back before they are removed.
+// Options.Retention, a process that was down must come back before they are removed, unless
+// the index is a consumer of the crawl: see recrawl.Consumer.
 func (s *search) catchUp(ctx context.Context) error {
 	done, err := s.crawler.DoneSegments(ctx)
 	if err != nil {

@@ -42,8 +42,7 @@ them says so. To crawl a test server:
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + render.MoreHelp + seedFileFormat + "\n\n" + flags.URLRulesFormat + "\n\n" + flags.HostRulesFormat,
-		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(),
-			&cli.IntFlag{Name: "keep-segments", Usage: "after each round, keep only the newest `N` finished segments; index and readseg cannot read those removed (0: keep all)"},
+		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			&cli.DurationFlag{Name: "round-time", Category: flags.SelectionGroup, Usage: "select no more URLs of a host per round than can be visited in this `TIME`, given the pauses between requests (0: no limit; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
 			dedupFlag(), visitMetaFlag(),
@@ -53,10 +52,14 @@ them says so. To crawl a test server:
 			if err != nil {
 				return err
 			}
+			retention, err := flags.ReadRetention(c)
+			if err != nil {
+				return err
+			}
 			run := crawlRun{seeds: seeds}
 			return a.retryWhileFull(ctx, func() error {
 				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
-					o.Run.Rounds, o.Retention.Segments = c.Int("rounds"), c.Int("keep-segments")
+					o.Run.Rounds, o.Retention = c.Int("rounds"), retention
 					roundTime(c, &o.Run.RoundTime)
 					flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
 					switch {

@@ -77,6 +77,8 @@ func (s *Salvage) copySegment(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	events := all[segment.EventPart]
+	delete(all, segment.EventPart)
 	list := all[segment.GeneratePart]
 	switch {
 	case list != nil && !list.committed:
@@ -130,6 +132,9 @@ func (s *Salvage) copySegment(ctx context.Context, name string) error {
 	}
 	if visits != nil {
 		if err := s.copyPages(ctx, name, all, group, kept.blocks); err != nil {
+			return err
+		}
+		if err := s.copyEvents(ctx, name, events, kept.blocks); err != nil {
 			return err
 		}
 	}
@@ -186,6 +191,23 @@ func (s *Salvage) copyPages(ctx context.Context, name string, all map[string]*pa
 	}
 	return nil
 }
+
+// copyEvents copies the events of those blocks. If some of them are lost, the part is left out:
+// pages are worth more than their events, and those who read them begin again with a snapshot.
+func (s *Salvage) copyEvents(ctx context.Context, name string, events *partBlocks, blocks []int) error {
+	if events == nil || !events.committed {
+		return nil
+	}
+	for _, k := range blocks {
+		if !events.good[k] {
+			s.Lost(Loss{What: "segment", Segment: name, Part: segment.EventPart, Block: k, Offset: -1, Err: errLostEvents})
+			return nil
+		}
+	}
+	return s.copyPart(ctx, name, events, blocks)
+}
+
+var errLostEvents = errors.New("the part is left out, since the block is not whole")
 
 // copyList copies the fetch list, after all else; if some of it is lost, kept notes which
 // pages are still on it.
