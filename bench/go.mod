@@ -4,9 +4,11 @@ go 1.26.0
 
 require (
 	github.com/gocolly/colly/v2 v2.3.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/klauspost/compress v1.20.3
 	github.com/recrawl/recrawl v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
+	github.com/recrawl/recrawl/stores/pgstore v0.0.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sync v0.24.0
 	gonum.org/v1/plot v0.17.0
@@ -43,6 +45,9 @@ require (
 	github.com/golang/groupcache v0.0.0-20241129210726-2c02b8208cf8 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/golang/snappy v0.0.5-0.20231225225746-43d5d4cd4e0e // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/kennygrant/sanitize v1.2.4 // indirect
 	github.com/kr/pretty v0.3.1 // indirect
 	github.com/kr/text v0.2.0 // indirect
@@ -68,3 +73,5 @@ require (
 replace github.com/recrawl/recrawl => ..
 
 replace github.com/recrawl/recrawl/stores/pebblestore => ../stores/pebblestore
+
+replace github.com/recrawl/recrawl/stores/pgstore => ../stores/pgstore

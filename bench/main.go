@@ -51,6 +51,8 @@ Modes, each with the command that makes its tables of docs/benchmarks.md alone:
           go run ./bench sites -http ADDR -https ADDR -cacert FILE -seeds FILE -run recrawl-pebble,colly
   db      the crawl db as it grows: a selection, an update, an inversion
           go run ./bench db -urls 1000000,10000000 -rounds 2
+  engines the crawl db in PostgreSQL beside pebblestore
+          go run ./bench engines -postgres 'host=/tmp user=me dbname=test'
   all     pages and db, written into the document
           go run ./bench all -write docs/benchmarks.md
 
@@ -95,6 +97,8 @@ func run(ctx context.Context, args []string) error {
 		return compare(ctx, mode, args)
 	case "db":
 		return db(ctx, args)
+	case "engines":
+		return engines(ctx, args)
 	case "all":
 		return everything(ctx, args)
 	default:

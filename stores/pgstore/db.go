@@ -132,7 +132,10 @@ func parse(dsn string) (*pgxpool.Config, string, error) {
 	if !validName.MatchString(name) {
 		return nil, "", fmt.Errorf("the name %q of a crawl is not a lower-case letter followed by up to 62 letters, digits and underscores", name)
 	}
-	params["search_path"] = name
+	params["search_path"] = pgx.Identifier{name}.Sanitize()
+	// All statements find their rows by an index. The number of elements of an array, or
+	// statistics of a table that was just filled, would lead a planner to read whole tables.
+	params["plan_cache_mode"] = "force_generic_plan"
 	if params["application_name"] == "" {
 		params["application_name"] = "recrawl"
 	}

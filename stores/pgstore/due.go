@@ -53,9 +53,9 @@ func (d *selection) run(ctx context.Context) (ended bool, err error) {
 		if level < least {
 			break
 		}
-		ended, err := d.level(ctx, level, span{from: math.MinInt64, to: d.now})
+		ended, err := d.level(ctx, level, math.MinInt64, d.now)
 		if err == nil && !ended && !d.q.DueBeyond.IsZero() {
-			ended, err = d.level(ctx, level, span{from: max(d.now, millis(d.q.DueBeyond)) + 1, to: math.MaxInt64, beyond: true})
+			ended, err = d.level(ctx, level, max(d.now, millis(d.q.DueBeyond))+1, math.MaxInt64)
 		}
 		if ended || err != nil {
 			return ended, err
@@ -85,28 +85,22 @@ func (s *crawlStore) levels(ctx context.Context) (levels []int16, err error) {
 	return levels, err
 }
 
-// span is an interval of the column due, both ends included. Records in it may be leased if
-// it lies beyond the times that a schedule sets.
-type span struct {
-	from, to int64
-	beyond   bool
-}
-
-// dueRow is a row of the index, with its record if it must be looked at.
+// dueRow is what a candidate is made of.
 type dueRow struct {
-	index, tail, record []byte
-	priority            float32
-	due                 int64
-	tie                 int32
+	index, tail []byte
+	priority    float32
+	due         int64
+	tie         int32
 }
 
-// level yields the records of a level that are due within a span.
-func (d *selection) level(ctx context.Context, level int16, in span) (ended bool, err error) {
+// level yields the records of a level whose column due is from one time to another, both
+// included.
+func (d *selection) level(ctx context.Context, level int16, from, to int64) (ended bool, err error) {
 	var last *dueRow
 	var keys crawldb.Keys
 	var url []byte
 	for {
-		page, err := d.page(ctx, level, in, last)
+		page, err := d.page(ctx, level, from, to, last)
 		if err != nil {
 			return false, err
 		}
@@ -123,15 +117,6 @@ func (d *selection) level(ctx context.Context, level int16, in span) (ended bool
 			if d.q.WantHost != nil && !d.q.WantHost(crawldb.Host(c.URL)) {
 				continue
 			}
-			if in.beyond {
-				var r crawldb.Datum
-				if err := r.UnmarshalBinary(x.record); err != nil {
-					return false, d.store.db.damaged("page", c.URL, err)
-				}
-				if !r.FetchTime.After(d.q.DueBeyond) || r.Leased(d.q.Now) {
-					continue
-				}
-			}
 			if d.n++; !d.yield(c, nil) || d.n == d.q.Limit {
 				return true, nil
 			}
@@ -143,15 +128,12 @@ func (d *selection) level(ctx context.Context, level int16, in span) (ended bool
 	}
 }
 
-// page reads the next rows of a level after the last one.
-func (d *selection) page(ctx context.Context, level int16, in span, last *dueRow) (page []dueRow, err error) {
-	record := `''::bytea`
-	if in.beyond {
-		record = `record`
-	}
-	query, args := `SELECT key, tail, `+record+`, priority, due, tie FROM page WHERE level = $1 AND due >= $2 AND due <= $3`, []any{level, in.from, in.to}
+// page reads the next rows of a level after the last one. Rows that are leased stay where they
+// are in the index.
+func (d *selection) page(ctx context.Context, level int16, from, to int64, last *dueRow) (page []dueRow, err error) {
+	query, args := `SELECT key, tail, priority, due, tie FROM page WHERE level = $1 AND due >= $2 AND due <= $3 AND (leased IS NULL OR leased <= $4)`, []any{level, from, to, d.now}
 	if last != nil {
-		query, args = query+` AND (due, tie, key) > ($4, $5, $6)`, append(args, last.due, last.tie, last.index)
+		query, args = query+` AND (due, tie, key) > ($5, $6, $7)`, append(args, last.due, last.tie, last.index)
 		args[1] = last.due
 	}
 	query += fmt.Sprintf(` ORDER BY due, tie, key LIMIT %d`, d.rows)
@@ -164,7 +146,7 @@ func (d *selection) page(ctx context.Context, level int16, in span, last *dueRow
 		defer rows.Close()
 		for rows.Next() {
 			var x dueRow
-			if err := rows.Scan(&x.index, &x.tail, &x.record, &x.priority, &x.due, &x.tie); err != nil {
+			if err := rows.Scan(&x.index, &x.tail, &x.priority, &x.due, &x.tie); err != nil {
 				return err
 			}
 			page = append(page, x)
@@ -174,19 +156,33 @@ func (d *selection) page(ctx context.Context, level int16, in span, last *dueRow
 	return page, err
 }
 
-// showNext calls NotDue with the time at which the next record is due.
+// showNext calls NotDue with the time at which the next record is due: the earliest time of a
+// visit, or end of a lease, that has not come.
 func (d *selection) showNext(ctx context.Context) error {
 	to := int64(math.MaxInt64)
 	if !d.q.DueBeyond.IsZero() {
 		to = millis(d.q.DueBeyond)
 	}
-	var next *int64
+	var visit, lease *int64
 	err := d.store.read(ctx, func(ctx context.Context) error {
-		return d.store.db.pool.QueryRow(ctx, `SELECT min(f.due) FROM unnest($1::smallint[]) AS l (level),
-			LATERAL (SELECT p.due FROM page p WHERE p.level = l.level AND p.due > $2 AND p.due <= $3 ORDER BY p.due LIMIT 1) AS f`, d.levels, d.now, to).Scan(&next)
+		if err := d.store.db.pool.QueryRow(ctx, `SELECT min(f.due) FROM unnest($1::smallint[]) AS l (level),
+			LATERAL (SELECT p.due FROM page p WHERE p.level = l.level AND p.due > $2 AND p.due <= $3 AND (p.leased IS NULL OR p.leased <= p.due) ORDER BY p.due LIMIT 1) AS f`,
+			d.levels, d.now, to).Scan(&visit); err != nil {
+			return err
+		}
+		if visit != nil {
+			to = *visit
+		}
+		return d.store.db.pool.QueryRow(ctx, `SELECT min(greatest(due, leased)) FROM page WHERE level = ANY ($1) AND due <= $3 AND leased > $2`, d.levels, d.now, to).Scan(&lease)
 	})
-	if err == nil && next != nil {
-		d.q.NotDue(&crawldb.Datum{FetchTime: time.UnixMilli(*next).UTC()})
+	if err != nil {
+		return err
 	}
-	return err
+	if visit == nil || lease != nil && *lease < *visit {
+		visit = lease
+	}
+	if visit != nil {
+		d.q.NotDue(&crawldb.Datum{FetchTime: time.UnixMilli(*visit).UTC()})
+	}
+	return nil
 }

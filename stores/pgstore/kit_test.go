@@ -28,6 +28,19 @@ type rig struct {
 	next   atomic.Int64
 }
 
+// The kits of the four contracts share a server.
+func TestKits(t *testing.T) {
+	r := &rig{server: pgtest.Start(t, "fsync = off")}
+	t.Run("of the kits", func(t *testing.T) {
+		for name, kit := range map[string]func(*testing.T, *rig){"crawl": crawlKit, "hosts": hostKit, "links": linkKit, "segments": segmentKit} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				kit(t, r)
+			})
+		}
+	})
+}
+
 // handle is a DB with the connection string to open it again.
 type handle struct {
 	*DB
@@ -59,8 +72,7 @@ type crawlOfDB struct {
 
 func (s *crawlOfDB) Close() error { return s.db.Close() }
 
-func TestCrawlKit(t *testing.T) {
-	r := &rig{server: pgtest.Start(t, "fsync = off")}
+func crawlKit(t *testing.T, r *rig) {
 	stores := newStores[crawldb.Store](r, func(h handle) crawldb.Store { return &crawlOfDB{&h.crawl, h.DB} })
 	crawldbtest.Run(t, crawldbtest.Harness{Open: stores.open, Reopen: stores.reopen, Crash: stores.crash})
 }
@@ -72,8 +84,7 @@ type hostsOfDB struct {
 
 func (s *hostsOfDB) Close() error { return s.db.Close() }
 
-func TestHostKit(t *testing.T) {
-	r := &rig{server: pgtest.Start(t, "fsync = off")}
+func hostKit(t *testing.T, r *rig) {
 	stores := newStores[hostdb.Store](r, func(h handle) hostdb.Store { return &hostsOfDB{&h.hosts, h.DB} })
 	hostdbtest.Run(t, hostdbtest.Harness{Open: stores.open, Reopen: stores.reopen, Crash: stores.crash})
 }
@@ -85,14 +96,12 @@ type linksOfDB struct {
 
 func (s *linksOfDB) Close() error { return s.db.Close() }
 
-func TestLinkKit(t *testing.T) {
-	r := &rig{server: pgtest.Start(t, "fsync = off")}
+func linkKit(t *testing.T, r *rig) {
 	stores := newStores[linkdb.Store](r, func(h handle) linkdb.Store { return &linksOfDB{&h.links, h.DB} })
 	linkdbtest.Run(t, linkdbtest.Harness{Open: stores.open, Reopen: stores.reopen, Crash: stores.crash})
 }
 
-func TestSegmentKit(t *testing.T) {
-	r := &rig{server: pgtest.Start(t, "fsync = off")}
+func segmentKit(t *testing.T, r *rig) {
 	stores := newStores[segment.Store](r, func(h handle) segment.Store { return h.Segments() })
 	segmenttest.Run(t, segmenttest.Harness{
 		Open: stores.open, Reopen: stores.reopen, Crash: stores.crash,

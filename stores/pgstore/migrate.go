@@ -38,7 +38,7 @@ INSERT INTO crawl_group (id, opening) VALUES (0, 0);
 CREATE TABLE crawl_update (id smallint PRIMARY KEY, applied bigint NOT NULL);
 INSERT INTO crawl_update (id, applied) VALUES (0, 0);
 CREATE TABLE mark (name bytea PRIMARY KEY, value bytea NOT NULL);
-CREATE TABLE page (due bigint NOT NULL, priority real NOT NULL, tie integer NOT NULL, level smallint NOT NULL,
+CREATE TABLE page (due bigint NOT NULL, leased bigint, priority real NOT NULL, tie integer NOT NULL, level smallint NOT NULL,
 	key bytea PRIMARY KEY, tail bytea, record bytea NOT NULL);
 CREATE INDEX page_due ON page (level, due, tie);
 CREATE TABLE host_state (id smallint PRIMARY KEY, clean boolean NOT NULL, alive bigint NOT NULL);
@@ -53,7 +53,7 @@ CREATE TABLE block (part bigint NOT NULL, number bigint NOT NULL, sum bigint NOT
 // a fifth of them.
 var tuning1 = []string{
 	`ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL`,
-	`ALTER TABLE page SET (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_insert_scale_factor = 0.5)`,
+	`ALTER TABLE page SET (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_insert_scale_factor = 0.5)`,
 	`ALTER TABLE host SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1)`,
 	`ALTER TABLE crawl_group SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 	`ALTER TABLE crawl_update SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
@@ -121,7 +121,7 @@ func (db *DB) firstRetry(ctx context.Context, f func(context.Context) error) err
 // step migrates from one version to the next.
 func (db *DB) step(ctx context.Context, from int, m migration) error {
 	if from == 0 { // outside of the transaction, for servers that cannot make a schema and use it in one
-		if _, err := db.pool.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+db.name); err != nil {
+		if _, err := db.pool.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{db.name}.Sanitize()); err != nil {
 			return err
 		}
 		m.statements = `CREATE TABLE schema_version (id smallint PRIMARY KEY, version integer NOT NULL, reader integer NOT NULL);

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -48,7 +49,7 @@ func transient(err error) bool {
 		return strings.HasPrefix(server.Code, "08") || isConflict(err)
 	}
 	var network net.Error
-	return pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
+	return pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
 }
 
 // isConflict reports whether the server asks that a transaction be repeated: it could not be
@@ -56,4 +57,12 @@ func transient(err error) bool {
 func isConflict(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && (server.Code == "40001" || server.Code == "40P01")
+}
+
+// isUnanswered reports whether a commit that returned the error may have taken place.
+func isUnanswered(err error) bool {
+	if err == nil || errors.Is(err, pgx.ErrTxCommitRollback) || pgconn.SafeToRetry(err) || isConflict(err) {
+		return false
+	}
+	return !errors.As(err, new(*pgconn.PgError)) || transient(err)
 }

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,13 +20,15 @@ func (s *crawlStore) Update(ctx context.Context, b crawldb.Batch) error {
 // UpdateAll implements [crawldb.BulkStore]. Several batches share a transaction as long as
 // each begins after the end of the one before.
 func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
-	return s.updateAll(ctx, "update all", batches)
+	return s.updateAll(ctx, opAll, batches)
 }
+
+const opAll = "update all"
 
 func (s *crawlStore) updateAll(ctx context.Context, op string, batches iter.Seq2[crawldb.Batch, error]) error {
 	err := s.take(ctx)
 	if err == nil {
-		err = s.inTurn(ctx, batches)
+		err = s.inTurn(ctx, batches, op == opAll)
 		<-s.turn
 	}
 	if err != nil {
@@ -52,12 +55,19 @@ func (s *crawlStore) take(ctx context.Context) error {
 	}
 }
 
-func (s *crawlStore) inTurn(ctx context.Context, batches iter.Seq2[crawldb.Batch, error]) error {
+func (s *crawlStore) inTurn(ctx context.Context, batches iter.Seq2[crawldb.Batch, error], bulk bool) error {
 	if err := s.recount(ctx); err != nil {
 		return err
 	}
 	w := writer{store: s}
 	defer w.wait()
+	var end *end
+	if bulk {
+		var err error
+		if end, err = s.findEnd(ctx); err != nil {
+			return err
+		}
+	}
 	var c *changes
 	for b, err := range batches {
 		if err != nil {
@@ -81,7 +91,7 @@ func (s *crawlStore) inTurn(ctx context.Context, batches iter.Seq2[crawldb.Batch
 		if c == nil {
 			c = newChanges()
 		}
-		if err := s.gather(ctx, c, b); err != nil {
+		if err := s.gather(ctx, c, b, end); err != nil {
 			return err
 		}
 	}
@@ -105,8 +115,8 @@ func inOrder(urls []string) error {
 // gather reads the records of a batch and adds what becomes of them to the changes. What it
 // reads is not changed until they are applied: the turn keeps other updates of this DB away,
 // and if another DB has opened the crawl, apply finds out.
-func (s *crawlStore) gather(ctx context.Context, c *changes, b crawldb.Batch) error {
-	records, err := s.records(ctx, b.URLs)
+func (s *crawlStore) gather(ctx context.Context, c *changes, b crawldb.Batch, end *end) error {
+	records, err := s.records(ctx, b.URLs, end)
 	if err != nil {
 		return err
 	}
@@ -143,8 +153,39 @@ func (s *crawlStore) gather(ctx context.Context, c *changes, b crawldb.Batch) er
 	return s.ready(ctx)
 }
 
+// An end is where the records end, so that those of later URLs need not be looked for.
+type end struct{ index []byte }
+
+// findEnd returns the present end.
+func (s *crawlStore) findEnd(ctx context.Context) (*end, error) {
+	e := &end{}
+	return e, s.read(ctx, func(ctx context.Context) error {
+		err := s.db.pool.QueryRow(ctx, `SELECT key FROM page ORDER BY key DESC LIMIT 1`).Scan(&e.index)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = nil
+		}
+		return err
+	})
+}
+
+// isPassed reports whether keys, which are in order, come after the end, and moves the end
+// behind them.
+func (e *end) isPassed(found []row) bool {
+	if e == nil {
+		return false
+	}
+	first, last := firstBytes(found[0].key), firstBytes(found[len(found)-1].key)
+	passed := bytes.Compare(first, firstBytes(e.index)) > 0 || len(e.index) == 0
+	if bytes.Compare(last, firstBytes(e.index)) > 0 {
+		e.index = last
+	}
+	return passed
+}
+
+func firstBytes(key []byte) []byte { return key[:min(len(key), mostIndexed)] }
+
 // records returns the key of each URL, and its record if there is one.
-func (s *crawlStore) records(ctx context.Context, urls []string) ([]row, error) {
+func (s *crawlStore) records(ctx context.Context, urls []string, end *end) ([]row, error) {
 	if len(urls) == 0 {
 		return nil, nil
 	}
@@ -161,6 +202,9 @@ func (s *crawlStore) records(ctx context.Context, urls []string) ([]row, error) 
 		buf = keys.AppendKey(buf, url)
 		found[i].key = buf[n:len(buf):len(buf)]
 		index[i], _ = indexed(found[i].key)
+	}
+	if end.isPassed(found) {
+		return found, nil
 	}
 	err := s.read(ctx, func(ctx context.Context) error {
 		for i := range found {
@@ -251,11 +295,8 @@ func (s *crawlStore) apply(ctx context.Context, c *changes) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		unanswered = true
 		err = tx.Commit(context.WithoutCancel(ctx))
-		if err == nil || !transient(err) || isConflict(err) {
-			unanswered = false
-		}
+		unanswered = isUnanswered(err)
 		return err
 	}
 	err := s.write(ctx, try)
