@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -57,11 +58,8 @@ func run(ctx context.Context, out io.Writer, seed, user, password, proxy string,
 		return err
 	}
 	defer crawler.Close()
-	r, err := crawler.Inject(ctx, seed)
-	if err == nil && len(r.Bad) > 0 {
-		err = r.Bad[0]
-	}
-	if err != nil {
+	seeds, err := crawler.Inject(ctx, seed)
+	if err := errors.Join(err, seeds.Err()); err != nil {
 		return err
 	}
 	report, err := crawler.Run(ctx)

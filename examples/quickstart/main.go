@@ -31,8 +31,9 @@ func main() {
 	}
 	defer c.Close()
 	ctx := context.Background()
-	if r, err := c.Inject(ctx, os.Args[1:]...); err != nil || len(r.Bad) > 0 { // the seeds
-		log.Fatal(err, r.Bad)
+	seeds, err := c.Inject(ctx, os.Args[1:]...)
+	if err := errors.Join(err, seeds.Err()); err != nil {
+		log.Fatal(err)
 	}
 	report, err := c.Run(ctx) // until nothing is due; forever with Options.Run.Wait
 	fmt.Println(report)
