@@ -13,7 +13,6 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
-	"github.com/recrawl/recrawl/protocol"
 )
 
 // A block is a version byte, a byte that says how the rest is compressed, and
@@ -53,7 +52,7 @@ func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 	width := 1 // of a length: usually that of the previous one
 	for i := range records {
 		at := len(e.buf)
-		w := writer{b: append(e.buf, make([]byte, width)...)}
+		w := coder{b: append(e.buf, make([]byte, width)...)}
 		w.record(&records[i])
 		if w.err != nil {
 			return nil, w.err
@@ -156,12 +155,11 @@ func decodeBlock[T Record](d *decoder, block []byte) ([]T, error) {
 		return nil, errBlock
 	}
 	// The strings of all records of a block share one copy of it.
-	r := reader{s: string(body)}
-	// At most as many at once as fetch puts into a block: it may not be one of
-	// ours.
-	out := make([]T, 0, min(r.records(), 512))
+	r := coder{reading: true, s: string(body)}
+	var out []T
 	for r.s != "" {
-		one := reader{s: r.str()}
+		one := coder{reading: true}
+		r.str(&one.s)
 		var rec T
 		one.record(&rec)
 		if r.bad || one.bad || one.s != "" {
@@ -227,341 +225,265 @@ func modest(frame []byte) (_ []byte, size uint64) {
 	return append(append(head, flags, window<<3), frame[h.HeaderSize:]...), h.FrameContentSize
 }
 
-type writer struct {
-	b   []byte
-	err error
+// A coder writes the fields of a record, or reads them; after the first error it reads
+// zeros. So one function has the fields of a record, in the order in which they are stored.
+type coder struct {
+	reading bool
+	b       []byte // what was written
+	s       string // what is to be read
+	bad     bool
+	err     error // of writing
 }
 
-func (w *writer) uint(v uint64)   { w.b = binary.AppendUvarint(w.b, v) }
-func (w *writer) int(v int64)     { w.b = binary.AppendVarint(w.b, v) }
-func (w *writer) str(s string)    { w.uint(uint64(len(s))); w.b = append(w.b, s...) }
-func (w *writer) float(f float64) { w.b = binary.BigEndian.AppendUint64(w.b, math.Float64bits(f)) }
-func (w *writer) bytes(b []byte)  { w.uint(uint64(len(b))); w.b = append(w.b, b...) }
-func (w *writer) bits(on ...bool) {
-	var v uint64
-	for i, b := range on {
-		if b {
-			v |= 1 << i
-		}
+func (c *coder) fail() { c.s, c.bad = "", true }
+
+// number writes v, or reads a number of at most limit.
+func (c *coder) number(v, limit uint64) uint64 {
+	if !c.reading {
+		c.b = binary.AppendUvarint(c.b, v)
+		return v
 	}
-	w.uint(v)
-}
-
-// time keeps the millisecond; zero is its own number.
-func (w *writer) time(t time.Time) {
-	if t.IsZero() {
-		w.int(math.MinInt64)
-		return
-	}
-	w.int(t.UnixMilli())
-}
-
-func (w *writer) record(rec any) {
-	switch v := rec.(type) {
-	case *crawldb.Datum:
-		w.str(v.URL)
-		w.b, w.err = v.AppendBinary(w.b)
-	case *Visit:
-		w.str(v.URL)
-		w.time(v.Time)
-		w.uint(uint64(v.Outcome.Code))
-		w.int(int64(v.Outcome.Status))
-		w.str(v.Outcome.Location)
-		w.int(int64(v.Outcome.RetryAfter))
-		w.str(v.Outcome.Reason)
-		w.str(v.ContentType)
-		w.str(v.ETag)
-		w.str(v.LastModified)
-		w.time(v.Modified)
-		w.bits(v.Truncated, v.Signature != nil)
-		w.int(v.Bytes)
-		w.int(int64(v.Elapsed))
-		w.int(int64(v.Hops))
-		w.str(v.Via)
-		w.bytes(v.Signature)
-	case *page.Content:
-		w.str(v.URL)
-		w.str(v.Type)
-		w.bytes(v.Body)
-		w.bits(v.Truncated)
-		w.time(v.Time)
-		w.str(v.Robots)
-		w.str(v.Refresh)
-	case *Text:
-		w.str(v.URL)
-		w.str(v.Text)
-	case *Data:
-		p := &v.Parsed
-		w.str(v.URL)
-		w.str(p.Title)
-		w.uint(uint64(len(p.Outlinks)))
-		for _, l := range p.Outlinks {
-			w.str(l.URL)
-			w.str(l.Anchor)
-			w.bits(l.NoFollow)
-		}
-		w.int(int64(p.OutlinksCut))
-		w.str(p.Refresh)
-		w.int(int64(p.RefreshDelay))
-		w.str(p.Canonical)
-		w.bits(p.NoIndex, p.NoFollow, p.Truncated, p.NoArchive, !p.UnavailableAfter.IsZero())
-		if !p.UnavailableAfter.IsZero() {
-			w.time(p.UnavailableAfter)
-		}
-		w.str(p.Charset)
-		w.uint(uint64(len(p.Meta)))
-		for _, m := range p.Meta {
-			w.str(m.Name)
-			w.str(m.Value)
-		}
-	case *Parse:
-		w.str(v.URL)
-		w.bits(v.Signature != nil, v.Sitemap)
-		w.bytes(v.Signature)
-		w.str(v.Error)
-		w.str(v.Refresh)
-		w.float(v.Gave)
-		w.uint(uint64(len(v.Links)))
-		for _, l := range v.Links {
-			w.str(l.URL)
-			w.float(l.Score)
-			w.str(l.Meta.Encoded())
-		}
-		w.str(v.Meta.Encoded())
-	case *Event:
-		w.str(v.URL)
-		w.uint(uint64(v.Kind))
-		w.bits(v.Changed, v.Signature != nil, v.PreviousSignature != nil)
-		w.bytes(v.Signature)
-		w.str(v.ParseError)
-		w.uint(uint64(v.PreviousKind))
-		w.time(v.PreviousTime)
-		w.bytes(v.PreviousSignature)
-	}
-}
-
-// reader reads what writer wrote; after the first error it reads zeros.
-type reader struct {
-	s   string
-	bad bool
-}
-
-func (r *reader) fail() { r.s, r.bad = "", true }
-
-func (r *reader) uint() uint64 {
-	var v uint64
-	for i := range min(len(r.s), binary.MaxVarintLen64) {
-		c := r.s[i]
-		if i == binary.MaxVarintLen64-1 && c > 1 {
+	v = 0
+	for i := range min(len(c.s), binary.MaxVarintLen64) {
+		d := c.s[i]
+		if i == binary.MaxVarintLen64-1 && d > 1 {
 			break
 		}
-		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
-			r.s = r.s[i+1:]
-			return v
+		v |= uint64(d&0x7f) << (7 * i)
+		if d >= 0x80 {
+			continue
 		}
+		if v > limit {
+			break
+		}
+		c.s = c.s[i+1:]
+		return v
 	}
-	r.fail()
+	c.fail()
 	return 0
 }
 
-// below reads a number of at most limit.
-func (r *reader) below(limit uint64) uint64 {
-	v := r.uint()
-	if v > limit {
-		r.fail()
-		return 0
+// integer passes over a signed number.
+func integer[T ~int | ~int64](c *coder, v *T) {
+	n := int64(*v)
+	u := c.number(uint64(n)<<1^uint64(n>>63), math.MaxUint64)
+	if c.reading {
+		*v = T(int64(u>>1) ^ -int64(u&1))
 	}
-	return v
 }
 
-func (r *reader) int() int64 {
-	v := r.uint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-func (r *reader) str() string {
-	n := r.uint()
-	if n > uint64(len(r.s)) {
-		r.fail()
-		return ""
+// small passes over a number below 256.
+func small[T ~uint8](c *coder, v *T) {
+	if n := c.number(uint64(*v), math.MaxUint8); c.reading {
+		*v = T(n)
 	}
-	s := r.s[:n]
-	r.s = r.s[n:]
-	return s
 }
 
-// count reads the length of a list whose elements take at least size bytes.
-func (r *reader) count(size int) int {
-	n := r.uint()
-	if n > uint64(len(r.s)/size) {
-		r.fail()
-		return 0
+func (c *coder) str(s *string) {
+	n := c.number(uint64(len(*s)), math.MaxUint64)
+	switch {
+	case !c.reading:
+		c.b = append(c.b, *s...)
+	case n > uint64(len(c.s)):
+		c.fail()
+		*s = ""
+	default:
+		*s, c.s = c.s[:n], c.s[n:]
 	}
-	return int(n)
 }
 
-// records returns how many whole records there are.
-func (r reader) records() (n int) {
-	for r.s != "" {
-		if r.str(); !r.bad {
-			n++
+// bytes passes over bytes that are there, or not; those that it reads are a copy.
+func (c *coder) bytes(b *[]byte, there bool) {
+	if !c.reading {
+		c.number(uint64(len(*b)), math.MaxUint64)
+		c.b = append(c.b, *b...)
+		return
+	}
+	var s string
+	if c.str(&s); there && !c.bad {
+		*b = []byte(s)
+	}
+}
+
+func (c *coder) float(f *float64) {
+	switch {
+	case !c.reading:
+		c.b = binary.BigEndian.AppendUint64(c.b, math.Float64bits(*f))
+	case len(c.s) < 8:
+		c.fail()
+		*f = 0
+	default:
+		*f = math.Float64frombits(binary.BigEndian.Uint64([]byte(c.s[:8])))
+		c.s = c.s[8:]
+	}
+}
+
+func (c *coder) bits(on ...*bool) {
+	var v uint64
+	for i, b := range on {
+		if *b {
+			v |= 1 << i
 		}
 	}
-	return n
-}
-
-func (r *reader) float() float64 {
-	if len(r.s) < 8 {
-		r.fail()
-		return 0
-	}
-	v := binary.BigEndian.Uint64([]byte(r.s[:8]))
-	r.s = r.s[8:]
-	return math.Float64frombits(v)
-}
-
-func (r *reader) bits(on ...*bool) {
-	v := r.below(1<<len(on) - 1)
+	v = c.number(v, 1<<len(on)-1)
 	for i, b := range on {
-		*b = v&(1<<i) != 0
+		if c.reading {
+			*b = v&(1<<i) != 0
+		}
 	}
 }
 
-func (r *reader) time() time.Time {
-	v := r.int()
-	if v == math.MinInt64 {
-		return time.Time{}
+// time keeps the millisecond; zero is its own number.
+func (c *coder) time(t *time.Time) {
+	ms := int64(math.MinInt64)
+	if !t.IsZero() {
+		ms = t.UnixMilli()
 	}
-	return time.UnixMilli(v).UTC()
+	integer(c, &ms)
+	switch {
+	case !c.reading:
+	case ms == math.MinInt64:
+		*t = time.Time{}
+	default:
+		*t = time.UnixMilli(ms).UTC()
+	}
 }
 
-func (r *reader) record(rec any) {
+func (c *coder) meta(m *crawldb.Meta) {
+	enc := m.Encoded()
+	if c.str(&enc); !c.reading {
+		return
+	}
+	var err error
+	if *m, err = crawldb.DecodeMeta(enc); err != nil {
+		c.fail()
+	}
+}
+
+func (c *coder) datum(d *crawldb.Datum) {
+	if !c.reading {
+		c.b, c.err = d.AppendBinary(c.b)
+		return
+	}
+	if !c.bad && d.UnmarshalBinary([]byte(c.s)) != nil {
+		c.fail()
+	}
+	c.s = ""
+}
+
+func (c *coder) record(rec any) {
 	switch v := rec.(type) {
 	case *crawldb.Datum:
-		v.URL = r.str()
-		if !r.bad && v.UnmarshalBinary([]byte(r.s)) != nil {
-			r.fail()
-		}
-		r.s = ""
+		c.str(&v.URL)
+		c.datum(v)
 	case *Visit:
-		v.URL = r.str()
-		v.Time = r.time()
-		v.Outcome.Code = protocol.Code(r.below(math.MaxUint8))
-		v.Outcome.Status = int(r.int())
-		v.Outcome.Location = r.str()
-		v.Outcome.RetryAfter = time.Duration(r.int())
-		v.Outcome.Reason = r.str()
-		v.ContentType = r.str()
-		v.ETag = r.str()
-		v.LastModified = r.str()
-		v.Modified = r.time()
-		var signed bool
-		r.bits(&v.Truncated, &signed)
-		v.Bytes = r.int()
-		v.Elapsed = time.Duration(r.int())
-		v.Hops = int(r.int())
-		v.Via = r.str()
-		if s := r.str(); signed {
-			v.Signature = []byte(s)
-		}
+		c.str(&v.URL)
+		c.time(&v.Time)
+		small(c, &v.Outcome.Code)
+		integer(c, &v.Outcome.Status)
+		c.str(&v.Outcome.Location)
+		integer(c, &v.Outcome.RetryAfter)
+		c.str(&v.Outcome.Reason)
+		c.str(&v.ContentType)
+		c.str(&v.ETag)
+		c.str(&v.LastModified)
+		c.time(&v.Modified)
+		signed := v.Signature != nil
+		c.bits(&v.Truncated, &signed)
+		integer(c, &v.Bytes)
+		integer(c, &v.Elapsed)
+		integer(c, &v.Hops)
+		c.str(&v.Via)
+		c.bytes(&v.Signature, signed)
 	case *page.Content:
-		v.URL = r.str()
-		v.Type = r.str()
-		if s := r.str(); s != "" {
-			v.Body = []byte(s)
+		c.str(&v.URL)
+		c.str(&v.Type)
+		body := v.Body
+		if c.bytes(&body, true); c.reading && len(body) > 0 {
+			v.Body = body
 		}
-		r.bits(&v.Truncated)
-		v.Time = r.time()
-		v.Robots = r.str()
-		v.Refresh = r.str()
+		c.bits(&v.Truncated)
+		c.time(&v.Time)
+		c.str(&v.Robots)
+		c.str(&v.Refresh)
 	case *Text:
-		v.URL = r.str()
-		v.Text = r.str()
+		c.str(&v.URL)
+		c.str(&v.Text)
 	case *Data:
 		p := &v.Parsed
-		v.URL = r.str()
-		p.Title = r.str()
-		if n := r.count(3); n > 0 {
-			p.Outlinks = make([]page.Outlink, n)
-			for i := range p.Outlinks {
-				l := &p.Outlinks[i]
-				l.URL = r.str()
-				l.Anchor = r.str()
-				r.bits(&l.NoFollow)
-			}
+		c.str(&v.URL)
+		c.str(&p.Title)
+		for i := range listOf(c, &p.Outlinks, 3) {
+			l := &p.Outlinks[i]
+			c.str(&l.URL)
+			c.str(&l.Anchor)
+			c.bits(&l.NoFollow)
 		}
-		p.OutlinksCut = int(r.int())
-		p.Refresh = r.str()
-		p.RefreshDelay = time.Duration(r.int())
-		p.Canonical = r.str()
-		var until bool
-		if r.bits(&p.NoIndex, &p.NoFollow, &p.Truncated, &p.NoArchive, &until); until {
-			p.UnavailableAfter = r.time()
+		integer(c, &p.OutlinksCut)
+		c.str(&p.Refresh)
+		integer(c, &p.RefreshDelay)
+		c.str(&p.Canonical)
+		until := !p.UnavailableAfter.IsZero()
+		if c.bits(&p.NoIndex, &p.NoFollow, &p.Truncated, &p.NoArchive, &until); until {
+			c.time(&p.UnavailableAfter)
 		}
-		p.Charset = r.str()
-		if n := r.count(2); n > 0 {
-			p.Meta = make([]page.Property, n)
-			for i := range p.Meta {
-				p.Meta[i] = page.Property{Name: r.str(), Value: r.str()}
-			}
+		c.str(&p.Charset)
+		for i := range listOf(c, &p.Meta, 2) {
+			c.str(&p.Meta[i].Name)
+			c.str(&p.Meta[i].Value)
 		}
 	case *Parse:
-		v.URL = r.str()
-		var signed bool
-		r.bits(&signed, &v.Sitemap)
-		if s := r.str(); signed {
-			v.Signature = []byte(s)
+		c.str(&v.URL)
+		signed := v.Signature != nil
+		c.bits(&signed, &v.Sitemap)
+		c.bytes(&v.Signature, signed)
+		c.str(&v.Error)
+		c.str(&v.Refresh)
+		c.float(&v.Gave)
+		for i := range listOf(c, &v.Links, 10) {
+			l := &v.Links[i]
+			c.str(&l.URL)
+			c.float(&l.Score)
+			c.meta(&l.Meta)
 		}
-		v.Error = r.str()
-		v.Refresh = r.str()
-		v.Gave = r.float()
-		if n := r.count(10); n > 0 {
-			v.Links = make([]Link, n)
-			for i := range v.Links {
-				v.Links[i] = Link{URL: r.str(), Score: r.float(), Meta: r.meta()}
-			}
-		}
-		v.Meta = r.meta()
+		c.meta(&v.Meta)
 	case *Event:
-		v.URL = r.str()
-		v.Kind = uint8(r.below(math.MaxUint8))
-		var signed, previous bool
-		r.bits(&v.Changed, &signed, &previous)
-		if s := r.str(); signed {
-			v.Signature = []byte(s)
-		}
-		v.ParseError = r.str()
-		v.PreviousKind = uint8(r.below(math.MaxUint8))
-		v.PreviousTime = r.time()
-		if s := r.str(); previous {
-			v.PreviousSignature = []byte(s)
-		}
+		c.str(&v.URL)
+		small(c, &v.Kind)
+		signed, previous := v.Signature != nil, v.PreviousSignature != nil
+		c.bits(&v.Changed, &signed, &previous)
+		c.bytes(&v.Signature, signed)
+		c.str(&v.ParseError)
+		small(c, &v.PreviousKind)
+		c.time(&v.PreviousTime)
+		c.bytes(&v.PreviousSignature, previous)
 	}
 }
 
-func (r *reader) meta() crawldb.Meta {
-	m, err := crawldb.DecodeMeta(r.str())
-	if err != nil {
-		r.fail()
+// listOf passes over the length of a list whose elements take at least size bytes, and
+// returns the list, or one to be read.
+func listOf[T any](c *coder, list *[]T, size int) []T {
+	n := c.number(uint64(len(*list)), uint64(len(c.s)/size))
+	if c.reading && n > 0 {
+		*list = make([]T, n)
 	}
-	return m
+	return *list
 }
 
 // AppendRecord appends the encoding of a record, which [DecodeRecord] reads.
 // Blocks consist of such encodings; it is exported for sorting records outside
 // a segment.
 func AppendRecord[T Record](b []byte, rec *T) ([]byte, error) {
-	w := writer{b: b}
-	w.record(rec)
-	return w.b, w.err
+	c := coder{b: b}
+	c.record(rec)
+	return c.b, c.err
 }
 
 // DecodeRecord reads what AppendRecord wrote, and does not retain b.
 func DecodeRecord[T Record](b []byte) (T, error) {
-	r := reader{s: string(b)}
+	c := coder{reading: true, s: string(b)}
 	var rec T
-	if r.record(&rec); r.bad || r.s != "" {
+	if c.record(&rec); c.bad || c.s != "" {
 		var zero T
 		return zero, errors.New("segment: not an encoded record")
 	}
