@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
 )
 
@@ -243,25 +242,6 @@ func (d *Datum) take(t *texts, s string, from int) bool {
 func cutNumber(b []byte) (v uint64, rest []byte) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), b[1:]
-	}
-	return cutLong(b)
-}
-
-// cutLong is cutNumber for numbers of several bytes.
-func cutLong(b []byte) (v uint64, rest []byte) {
-	if len(b) >= 8 {
-		// Eight bytes at once: a time has six.
-		v = binary.LittleEndian.Uint64(b)
-		if last := ^v & 0x8080_8080_8080_8080; last != 0 {
-			n := bits.TrailingZeros64(last)/8 + 1
-			if v &= last ^ (last - 1); v>>(8*(n-1)) == 0 {
-				return 0, nil
-			}
-			v = v&0x007f_007f_007f_007f | v&0x7f00_7f00_7f00_7f00>>1
-			v = v&0x0000_3fff_0000_3fff | v&0x3fff_0000_3fff_0000>>2
-			v = v&0x0fff_ffff | v>>32<<28
-			return v, b[n:]
-		}
 	}
 	v, n := binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {

@@ -127,8 +127,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("unknown group %d", o.Group)
 	}
 	for i, c := range o.Order {
-		if c < Score || c > URLLength {
-			return fmt.Errorf("unknown criterion %d", c)
+		if !c.known() {
+			return fmt.Errorf("unknown criterion %q", c)
 		}
 		if slices.Contains(o.Order[:i], c) {
 			return fmt.Errorf("order: %v twice", c)

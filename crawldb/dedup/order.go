@@ -9,37 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// Criterion says which of two pages has the better claim.
-type Criterion uint8
+// Criterion says which of two pages has the better claim. It is Nutch's word.
+type Criterion string
 
 const (
 	// Score favours the higher score.
-	Score Criterion = iota + 1
+	Score Criterion = "score"
 	// FetchTime favours the page that was visited later. (With NutchCompat the
 	// one due later: Nutch keeps no other time.)
-	FetchTime
+	FetchTime Criterion = "fetchTime"
 	// HTTPSOverHTTP favours https over http if the URLs are otherwise the same;
 	// it does not decide other pairs.
-	HTTPSOverHTTP
+	HTTPSOverHTTP Criterion = "httpsOverHttp"
 	// URLLength favours the shorter URL, in UTF-16 units with its percent
 	// sequences decoded.
-	URLLength
+	URLLength Criterion = "urlLength"
 )
 
-// String returns Nutch's word: "score", "fetchTime", "httpsOverHttp" or
-// "urlLength".
-func (c Criterion) String() string {
-	switch c {
-	case Score:
-		return "score"
-	case FetchTime:
-		return "fetchTime"
-	case HTTPSOverHTTP:
-		return "httpsOverHttp"
-	case URLLength:
-		return "urlLength"
-	}
-	return fmt.Sprintf("unknown(%d)", uint8(c))
+func (c Criterion) known() bool {
+	return c == Score || c == FetchTime || c == HTTPSOverHTTP || c == URLLength
 }
 
 // DefaultOrder returns score, fetchTime, urlLength, which is Nutch's.
@@ -49,20 +37,15 @@ func DefaultOrder() []Criterion { return []Criterion{Score, FetchTime, URLLength
 // "httpsOverHttp,score,urlLength". Each may appear only once.
 func ParseOrder(s string) ([]Criterion, error) {
 	var order []Criterion
-next:
 	for name := range strings.SplitSeq(s, ",") {
-		name = strings.TrimSpace(name)
-		for c := Score; c <= URLLength; c++ {
-			if c.String() != name {
-				continue
-			}
-			if slices.Contains(order, c) {
-				return nil, fmt.Errorf("dedup: order %q has %s twice", s, name)
-			}
-			order = append(order, c)
-			continue next
+		c := Criterion(strings.TrimSpace(name))
+		if !c.known() {
+			return nil, fmt.Errorf("dedup: order %q: unknown criterion %q; want score, fetchTime, httpsOverHttp or urlLength", s, c)
 		}
-		return nil, fmt.Errorf("dedup: order %q: unknown criterion %q; want score, fetchTime, httpsOverHttp or urlLength", s, name)
+		if slices.Contains(order, c) {
+			return nil, fmt.Errorf("dedup: order %q has %s twice", s, c)
+		}
+		order = append(order, c)
 	}
 	return order, nil
 }

@@ -360,12 +360,12 @@ func TestMarkOfOtherOptions(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	var db memstore.DB
 	for want, o := range map[string]Options{
-		"unknown group 9":       {Group: 9},
-		"unknown criterion 0":   {Order: []Criterion{0}},
-		"unknown criterion 255": {Order: []Criterion{Score, 255}},
-		"score twice":           {Order: []Criterion{Score, Score}},
-		"urlLength is missing":  {Order: []Criterion{Score, FetchTime}, NutchCompat: true},
-		"context canceled":      {},
+		"unknown group 9":         {Group: 9},
+		`unknown criterion ""`:    {Order: []Criterion{""}},
+		`unknown criterion "age"`: {Order: []Criterion{Score, "age"}},
+		"score twice":             {Order: []Criterion{Score, Score}},
+		"urlLength is missing":    {Order: []Criterion{Score, FetchTime}, NutchCompat: true},
+		"context canceled":        {},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if want == "context canceled" {

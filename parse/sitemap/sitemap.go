@@ -131,38 +131,19 @@ func interval(changeFreq string) time.Duration {
 	return 0
 }
 
-// Format is the form of a document.
-type Format uint8
+// Format is the form of a document: what its root is called, or "text".
+type Format string
 
 // The forms that are read.
 const (
-	NoFormat Format = iota
-	URLSet
-	Index
-	Text
-	RSS // 0.9x and 2.0
-	RDF // RSS 0.90 and 1.0
-	Atom
+	NoFormat Format = ""
+	URLSet   Format = "urlset"
+	Index    Format = "sitemapindex"
+	Text     Format = "text"
+	RSS      Format = "rss" // 0.9x and 2.0
+	RDF      Format = "rdf" // RSS 0.90 and 1.0
+	Atom     Format = "atom"
 )
-
-// String names the format.
-func (f Format) String() string {
-	switch f {
-	case URLSet:
-		return "urlset"
-	case Index:
-		return "sitemapindex"
-	case Text:
-		return "text"
-	case RSS:
-		return "rss"
-	case RDF:
-		return "rdf"
-	case Atom:
-		return "atom"
-	}
-	return "none"
-}
 
 // Report is what was read so far, and what was left out.
 type Report struct {
