@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -21,7 +19,7 @@ func db(ctx context.Context, args []string) error {
 		f    = flag.NewFlagSet("bench db", flag.ContinueOnError)
 		j    = dbJob{}
 		urls = f.String("urls", "1000000", "`SIZES` of the crawl db, with commas")
-		into = f.String("write", "", "write what was measured into this `FILE`, as docs/benchmarks.md has it, and plots into a directory bench beside it")
+		into = f.String("write", "", "write what was measured into this `FILE`, as docs/benchmarks.md has it")
 	)
 	j.flags(f)
 	if err := f.Parse(args); err != nil {
@@ -51,16 +49,10 @@ func (j *dbJob) flags(f *flag.FlagSet) {
 	f.Int64Var(&j.Cache, "cache", 0, "`BYTES` of the store's cache (0: its default)")
 }
 
-// writeDB measures the crawl db and writes what it found into a file with plots
-// beside it, or prints it if there is none. The file has what was measured so far
+// writeDB measures the crawl db and writes what it found into a file, or prints it if
+// there is none. The file has what was measured so far
 // whenever a size is done: a run takes hours.
 func writeDB(ctx context.Context, j dbJob, sizes []int, into string) error {
-	plots := filepath.Join(filepath.Dir(into), "bench")
-	if into != "" {
-		if err := os.MkdirAll(plots, 0o755); err != nil {
-			return err
-		}
-	}
 	return runDB(ctx, j, sizes, func(all []dbResult, last bool) error {
 		if into == "" && !last {
 			return nil
@@ -73,7 +65,7 @@ func writeDB(ctx context.Context, j dbJob, sizes []int, into string) error {
 			_, err := os.Stdout.Write(text.Bytes())
 			return err
 		}
-		return errors.Join(plotDB(plots, all), writeInto(into, "db", text.Bytes()))
+		return writeInto(into, "db", text.Bytes())
 	})
 }
 

@@ -172,7 +172,7 @@ func everything(ctx context.Context, args []string) error {
 		kb    = f.String("kb", "10,50", "`SIZES` of pages, in kB")
 		hosts = f.Int("hosts", 200, "hosts of the synthetic webs")
 		pages = f.Int("pages", 25, "pages of each host that are crawled")
-		into  = f.String("write", "", "write what was measured into this `FILE`, as docs/benchmarks.md has it, and plots into a directory bench beside it")
+		into  = f.String("write", "", "write what was measured into this `FILE`, as docs/benchmarks.md has it")
 	)
 	f.IntVar(&c.reps, "n", 3, "crawls of each contender")
 	j.flags(f)
