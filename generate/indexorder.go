@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"container/heap"
 	"iter"
 	"math"
 	"slices"
@@ -74,74 +75,42 @@ func rankOf(p float32) uint32 {
 }
 
 // bestFirst is a heap of candidates, with the highest priority first and, among
-// equal ones, the one that came first. What is compared and moved is small:
-// candidates stay where they are.
+// equal ones, the one that came first.
 type bestFirst struct {
-	heap []ranking
-	at   []crawldb.Candidate
-	free []uint32 // of at
+	heap ranked
 	came uint32
 	same []crawldb.Candidate
 }
 
-// ranking is the rank of a candidate, when it came, and where it is.
+// ranking is a candidate with its rank, followed by when it came.
 type ranking struct {
 	order uint64
-	at    uint32
+	crawldb.Candidate
 }
 
-func (r ranking) rank() uint32 { return uint32(r.order >> 32) }
+func (r *ranking) rank() uint32 { return uint32(r.order >> 32) }
+
+// ranked is what container/heap works on.
+type ranked []ranking
+
+func (r ranked) Len() int           { return len(r) }
+func (r ranked) Less(i, j int) bool { return r[i].order < r[j].order }
+func (r ranked) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *ranked) Push(x any)        { *r = append(*r, x.(ranking)) }
+func (r *ranked) Pop() any {
+	last := (*r)[len(*r)-1]
+	(*r)[len(*r)-1] = ranking{}
+	*r = (*r)[:len(*r)-1]
+	return last
+}
 
 func (b *bestFirst) push(c crawldb.Candidate) {
-	at := uint32(len(b.at))
-	if n := len(b.free); n > 0 {
-		at, b.free = b.free[n-1], b.free[:n-1]
-		b.at[at] = c
-	} else {
-		b.at = append(b.at, c)
-	}
-	h := append(b.heap, ranking{uint64(rankOf(c.Priority))<<32 | uint64(b.came), at})
+	heap.Push(&b.heap, ranking{uint64(rankOf(c.Priority))<<32 | uint64(b.came), c})
 	b.came++
-	i := len(h) - 1
-	for r := h[i]; i > 0; {
-		up := (i - 1) / 2
-		if h[up].order <= r.order {
-			break
-		}
-		h[i], h[up] = h[up], r
-		i = up
-	}
-	b.heap = h
 }
 
 // pop removes the first candidate. There must be one.
-func (b *bestFirst) pop() crawldb.Candidate {
-	h := b.heap
-	at := h[0].at
-	n := len(h) - 1
-	r := h[n]
-	h, b.heap = h[:n], h[:n]
-	for i := 0; n > 0; {
-		down := 2*i + 1
-		if down >= n {
-			h[i] = r
-			break
-		}
-		if down+1 < n && h[down+1].order < h[down].order {
-			down++
-		}
-		if r.order <= h[down].order {
-			h[i] = r
-			break
-		}
-		h[i] = h[down]
-		i = down
-	}
-	c := b.at[at]
-	b.at[at] = crawldb.Candidate{}
-	b.free = append(b.free, at)
-	return c
-}
+func (b *bestFirst) pop() crawldb.Candidate { return heap.Pop(&b.heap).(ranking).Candidate }
 
 // yieldBest yields all candidates with the priority of the first, by key.
 func (b *bestFirst) yieldBest(yield func(crawldb.Candidate, error) bool) bool {

@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -523,35 +522,8 @@ func one(b crawldb.Batch) iter.Seq2[crawldb.Batch, error] {
 	return func(yield func(crawldb.Batch, error) bool) { yield(b, nil) }
 }
 
-// byOrder sorts a batch. It compares, and moves, the first word in which some
-// of the keys differ.
+// byOrder sorts a batch.
 func byOrder(batch []placed) []placed {
-	same := batch[0].order
-	for i := range batch {
-		n := 0
-		for o := batch[i].order; n < len(same) && n < len(o) && same[n] == o[n]; n++ {
-		}
-		same = same[:n]
-	}
-	type item struct {
-		word uint64
-		at   int
-	}
-	items := make([]item, len(batch))
-	for i := range batch {
-		var word [8]byte
-		copy(word[:], batch[i].order[len(same):])
-		items[i] = item{binary.BigEndian.Uint64(word[:]), i}
-	}
-	slices.SortFunc(items, func(a, b item) int {
-		if a.word != b.word {
-			return cmp.Compare(a.word, b.word)
-		}
-		return strings.Compare(batch[a.at].order, batch[b.at].order)
-	})
-	sorted := make([]placed, len(batch))
-	for i, it := range items {
-		sorted[i] = batch[it.at]
-	}
-	return sorted
+	slices.SortFunc(batch, func(a, b placed) int { return strings.Compare(a.order, b.order) })
+	return batch
 }

@@ -248,32 +248,18 @@ func kindOf(key string) string {
 	return key[:1]
 }
 
-// groupRows yields the entries of some levels or hours of one table. The keys and values of
-// neighbours lie all over the chunks, so some at a time are brought together: what the cache
-// misses is then read at once, and not one after the other.
+// groupRows yields the entries of some levels or hours of one table.
 func (s *Changes) groupRows(numbers []uint64) iter.Seq2[[]byte, []byte] {
-	const atOnce = 32
 	return func(yield func(key, value []byte) bool) {
-		var buf []byte
+		var key []byte
 		for _, n := range numbers {
 			var number [8]byte
 			binary.BigEndian.PutUint64(number[:], n)
 			prefix := codec.Table(number[0]).RecordKeyOffset()
-			for some := range slices.Chunk(s.groups[n].changes, atOnce) {
-				buf = buf[:0]
-				for _, c := range some {
-					buf = append(append(append(buf, number[:prefix]...), s.key(c)...), s.valueOf(c)...)
-				}
-				rest := buf
-				for _, c := range some {
-					size := prefix + int(c.klen)
-					key, value := rest[:size:size], []byte(nil)
-					if rest = rest[size:]; c.vlen != deleted {
-						value, rest = rest[:c.vlen:c.vlen], rest[c.vlen:]
-					}
-					if !yield(key, value) {
-						return
-					}
+			for _, c := range s.groups[n].changes {
+				key = append(append(key[:0], number[:prefix]...), s.key(c)...)
+				if !yield(key, s.valueOf(c)) {
+					return
 				}
 			}
 		}

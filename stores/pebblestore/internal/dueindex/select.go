@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"iter"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -69,7 +68,6 @@ type walk struct {
 	side        sideList
 	keys        crawldb.Keys
 	buf         []byte
-	texts       texts
 }
 
 // A candidate is an entry with the key of its record.
@@ -195,7 +193,7 @@ func (w *walk) yieldOne(ctx context.Context, h candidate) error {
 	w.buf = w.keys.AppendURL(w.buf[:0], h.key)
 	n := len(w.buf)
 	w.buf = appendToken(w.buf, w.page.changes, h.value)
-	all := w.texts.add(w.buf)
+	all := string(w.buf)
 	c := crawldb.Candidate{URL: all[:n], Priority: h.priority, Due: h.dueFrom <= w.now, Token: all[n:]}
 	if w.q.WantHost != nil && !w.q.WantHost(crawldb.Host(c.URL)) {
 		return nil
@@ -206,24 +204,6 @@ func (w *walk) yieldOne(ctx context.Context, h candidate) error {
 	w.left--
 	w.stopped = w.stopped || w.left == 0
 	return nil
-}
-
-// texts makes strings of bytes, some kilobytes at a time: the garbage collector sees
-// each block as a single object.
-type texts struct {
-	b    strings.Builder
-	room int
-}
-
-func (t *texts) add(b []byte) string {
-	from := t.b.Len()
-	if t.b.Cap()-from < len(b) {
-		t.room = min(max(2*t.room, 512), 4<<10)
-		t.b, from = strings.Builder{}, 0
-		t.b.Grow(max(t.room, len(b)))
-	}
-	t.b.Write(b)
-	return t.b.String()[from:]
 }
 
 // readReady reads a page of candidates of the ready table from lower on, and
