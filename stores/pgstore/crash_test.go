@@ -319,10 +319,46 @@ func TestServerThatStaysAwayIsError(t *testing.T) {
 	}
 }
 
-// A crawl that was opened again can no longer be changed through the DB before.
-func TestOpeningFencesEarlierOpening(t *testing.T) {
+// One DB at a time has a crawl open for writing.
+func TestOpenCrawlIsLocked(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	o := Options{leaseTime: 500 * time.Millisecond}
+	first, err := Open(t.Context(), server.DSN("lock"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := Open(t.Context(), server.DSN("lock"), o); !errors.Is(err, ErrLocked) {
+			t.Errorf("a second opening: %v", err)
+		}
+	}
+	openTest(t, server.DSN("other"))
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	second, err := Open(t.Context(), server.DSN("lock"), Options{leaseTime: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.release() // a kill
+	third, err := Open(t.Context(), server.DSN("lock"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < o.leaseTime {
+		t.Errorf("after a kill the crawl was open in %v", took)
+	}
+	if err := third.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that gives no sign of life loses the crawl: it can change nothing any more.
+func TestSilentProcessIsFenced(t *testing.T) {
 	server := pgtest.Start(t, "fsync = off")
 	first := openTest(t, server.DSN("fence"))
+	first.endSigns()
 	const url = "http://example.com/"
 	if err := count(t.Context(), first.Crawl(), url); err != nil {
 		t.Fatal(err)
@@ -331,7 +367,11 @@ func TestOpeningFencesEarlierOpening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := openTest(t, server.DSN("fence"))
+	second, err := Open(t.Context(), server.DSN("fence"), Options{leaseTime: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
 	for what, f := range map[string]func() error{
 		"Update": func() error { return count(t.Context(), first.Crawl(), url) },
 		"UpdateAll": func() error {

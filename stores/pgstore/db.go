@@ -26,9 +26,11 @@ var (
 	// ErrVersion says that a crawl has a schema that this version of the package can
 	// neither use nor migrate.
 	ErrVersion = errors.New("pgstore: unknown schema version")
-	// ErrFenced says that the crawl has been opened again, here or elsewhere, since this DB
-	// was opened: this DB can no longer change it.
-	ErrFenced = errors.New("pgstore: the crawl was opened by another process")
+	// ErrLocked says that another process has the crawl open for writing.
+	ErrLocked = errors.New("pgstore: the crawl is open in another process")
+	// ErrFenced says that this DB can no longer change the crawl: it gave no sign of life for
+	// some seconds, and another process has opened the crawl.
+	ErrFenced = errors.New("pgstore: the crawl was taken over by another process")
 	// ErrReadOnly says that a change was attempted on a store opened with
 	// Options.ReadOnly.
 	ErrReadOnly = errors.New("pgstore: store is read-only")
@@ -51,7 +53,10 @@ type DB struct {
 	pool *pgxpool.Pool
 	// opening is the number of this opening of the crawl. Every change checks that the
 	// crawl has not been opened again.
-	opening int64
+	opening   int64
+	leaseTime time.Duration
+	signs     sync.WaitGroup     // of keepLease
+	endSigns  context.CancelFunc // nil without a lease
 
 	once     sync.Once
 	crawl    crawlStore
@@ -68,8 +73,8 @@ var validName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 //
 //	postgres://user@db.example/web?crawl=news
 //
-// Opening a crawl for writing ends the use of it by every DB that has it open for writing:
-// their changes return an error that is ErrFenced.
+// One DB at a time has a crawl open for writing; for a second one, the error is ErrLocked. A
+// process that was killed is waited for, for about five seconds.
 func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 	db, err := open(ctx, dsn, o, migrations())
 	if err != nil {
@@ -84,6 +89,9 @@ func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB,
 		return nil, err
 	}
 	db := &DB{name: name, readOnly: o.ReadOnly, patience: o.Patience, log: o.Logger}
+	if db.leaseTime = o.leaseTime; db.leaseTime == 0 {
+		db.leaseTime = leaseTime
+	}
 	db.place = fmt.Sprintf("%s:%d/%s, crawl %s", config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database, name)
 	if db.patience == 0 {
 		db.patience = time.Minute
@@ -110,9 +118,12 @@ func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB,
 	if db.readOnly {
 		return db, nil
 	}
-	if err := db.takeOver(ctx); err != nil {
-		return nil, err
+	if err := db.acquire(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", db.place, err)
 	}
+	signs, end := context.WithCancel(context.Background())
+	db.endSigns = end
+	db.signs.Go(func() { db.keepLease(signs) })
 	return db, db.hosts.recover(ctx)
 }
 
@@ -148,14 +159,6 @@ func parse(dsn string) (*pgxpool.Config, string, error) {
 
 var maxConnsNamed = regexp.MustCompile(`\bpool_max_conns\b`)
 
-// takeOver ends the use of the crawl by others. It waits for a change that is being
-// committed, so what this DB then reads stays.
-func (db *DB) takeOver(ctx context.Context) error {
-	return db.retry(ctx, func(ctx context.Context) error {
-		return db.pool.QueryRow(ctx, `UPDATE crawl_group SET opening = opening + 1 WHERE id = 0 RETURNING opening`).Scan(&db.opening)
-	})
-}
-
 // fence makes sure that the crawl has not been opened again, and that it will not be before the
 // end of the transaction.
 func (db *DB) fence(ctx context.Context, tx pgx.Tx) error {
@@ -188,13 +191,21 @@ func (db *DB) Close() error {
 	var err error
 	db.once.Do(func() {
 		err = errors.Join(db.crawl.Close(), db.links.Close(), db.hosts.Close())
-		db.segments.view.end()
+		db.segments.end()
+		if db.endSigns != nil {
+			err = errors.Join(err, db.releaseLease())
+		}
 		db.release()
 	})
 	return err
 }
 
+// release frees what open has acquired so far.
 func (db *DB) release() {
+	if db.endSigns != nil {
+		db.endSigns()
+		db.signs.Wait()
+	}
 	if db.pool != nil {
 		db.pool.Close()
 	}

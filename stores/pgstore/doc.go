@@ -1,13 +1,13 @@
 // Package pgstore keeps a crawl in PostgreSQL: the crawl db, the host db, the link db and the
 // segments, in one schema of a database. [Open] opens a crawl, or makes it; several crawls
 // may share a database. It does not run the server, and does not divide a crawl among
-// processes: of those that open a crawl for writing, the last one has it, and the changes of
-// the others fail with [ErrFenced].
+// processes: one at a time has a crawl open for writing.
 //
 // # Tables
 //
 //	schema_version  the version of the schema, and the oldest version of this package that can use it
-//	crawl_group     how often the crawl was opened for writing
+//	crawl_group     how often the crawl was opened for writing: each change checks that it was not opened again
+//	crawl_lease     whether a process has the crawl open for writing, and its signs of life
 //	crawl_update    how many sets of changes were applied to the crawl db
 //	mark            the marks of the stages
 //	page            a record of the crawl db in each row: its key, its encoding, and what the due index needs

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,16 +53,14 @@ func (r *rig) open() (handle, error) {
 }
 
 func reopen(h handle) (_ handle, err error) {
-	h.DB, err = Open(context.Background(), h.dsn, Options{})
+	h.DB, err = Open(context.Background(), h.dsn, Options{leaseTime: 100 * time.Millisecond})
 	return h, err
 }
 
-// crash opens the crawl again while the DB before has it open, as the next process does
-// after a kill.
+// crash ends the use of a DB as a kill does.
 func crash(h handle) (handle, error) {
-	next, err := reopen(h)
 	h.release()
-	return next, err
+	return reopen(h)
 }
 
 // crawlOfDB is a crawl db that closes its DB.

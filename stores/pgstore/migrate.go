@@ -35,6 +35,8 @@ func migrations() []migration { return []migration{{reader: 1, statements: schem
 const schema1 = `
 CREATE TABLE crawl_group (id smallint PRIMARY KEY, opening bigint NOT NULL);
 INSERT INTO crawl_group (id, opening) VALUES (0, 0);
+CREATE TABLE crawl_lease (id smallint PRIMARY KEY, held boolean NOT NULL, beat bigint NOT NULL);
+INSERT INTO crawl_lease (id, held, beat) VALUES (0, false, 1);
 CREATE TABLE crawl_update (id smallint PRIMARY KEY, applied bigint NOT NULL);
 INSERT INTO crawl_update (id, applied) VALUES (0, 0);
 CREATE TABLE mark (name bytea PRIMARY KEY, value bytea NOT NULL);
@@ -57,6 +59,7 @@ var tuning1 = []string{
 	`ALTER TABLE host SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1)`,
 	`ALTER TABLE crawl_group SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 	`ALTER TABLE crawl_update SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
+	`ALTER TABLE crawl_lease SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 	`ALTER TABLE host_state SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 }
 

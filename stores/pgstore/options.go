@@ -16,4 +16,6 @@ type Options struct {
 	Patience time.Duration
 	// Logger receives lost connections and repeated transactions. Nil discards them.
 	Logger *slog.Logger
+
+	leaseTime time.Duration // for tests
 }
