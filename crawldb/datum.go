@@ -60,7 +60,7 @@ const (
 	RedirTemp   Status = 4 // redirects for now
 	RedirPerm   Status = 5 // redirects for good
 	NotModified Status = 6 // fetched, and the same as before
-	Duplicate   Status = 7 // same content as a page with a better claim
+	Duplicate   Status = 7 // same content as the original, another page
 	Orphan      Status = 8 // no page links to it any more
 	ParseFailed Status = 9 // fetched, but no parser could read it
 )

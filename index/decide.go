@@ -55,7 +55,7 @@ const (
 	// indexer.skip.notmodified.)
 	leaveNotModified
 	// The others delete the document: because the page is gone, redirects, has the
-	// content of a page with a better claim, is linked from nowhere, could not be
+	// content of another page, the original, is linked from nowhere, could not be
 	// parsed, or asks not to be indexed.
 	deleteGone
 	deleteRedirect

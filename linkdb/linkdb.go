@@ -1,6 +1,7 @@
 // Package linkdb keeps inverted links: for each page, which pages link to it
 // and with what words ([Inlink]). [Invert] computes them from the outlinks of a
-// segment. Scores do not depend on it: the anchors are for an index and for people.
+// segment, and is where to start. Scores do not depend on it: the anchors are for an index and
+// for people.
 //
 // The stock engines are stores/memstore and stores/pebblestore; a new one must
 // pass linkdbtest.Run.

@@ -1,12 +1,11 @@
-// Package dedup marks pages that have the same content as a page with a better
-// claim: of the records that share a signature one stays db_fetched or
-// db_notmodified, and the others become db_duplicate. They are still fetched,
-// but left out of an index.
+// Package dedup marks duplicates: of the records that share a signature one, the
+// original, stays db_fetched or db_notmodified, and the others become db_duplicate.
+// They are still fetched, but left out of an index. Start with [Run].
 //
-// Options.Order says whose claim is better. Ties are broken by the key of the
+// Options.Order says which page is the original. Ties are broken by the key of the
 // URL, so exactly one page of a group stays, in any order of the pages. Pages that are
 // similar but not equal are not its concern: that is for the signature. A duplicate is reinstated when its original has changed, is gone
-// or has lost its claim.
+// or comes after it in the order now.
 package dedup
 
 import (

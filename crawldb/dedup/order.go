@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Criterion says which of two pages has the better claim. It is Nutch's word.
+// Criterion says which of two pages is the original, in Nutch's word.
 type Criterion string
 
 const (
@@ -66,7 +66,7 @@ func (p *page) urlLength() int {
 	return p.length
 }
 
-// compare is positive if a has the better claim by one criterion, negative if b
+// compare is positive if a is to be the original by one criterion, negative if b
 // has, and zero if neither does.
 func (c Criterion) compare(a, b *page) int {
 	switch c {
@@ -94,7 +94,7 @@ func twins(https, http string) bool {
 	return ok && also && a == b
 }
 
-// better reports whether a has the better claim. It is a strict order of all
+// better reports whether a is to be the original. It is a strict order of all
 // pages with different URLs, without httpsOverHttp, which is not an order:
 // [overruled] handles that.
 func better(order []Criterion, a, b *page) bool {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// claim is positive if a has the better claim in Nutch's order of comparison.
-func claim(t *testing.T, order string, a, b string) int {
+// preferred is positive if a is to be the original in Nutch's order of comparison.
+func preferred(t *testing.T, order string, a, b string) int {
 	t.Helper()
 	o, err := ParseOrder(order)
 	if err != nil {
@@ -26,10 +26,10 @@ func TestCompareURLs(t *testing.T) {
 		{"urlLength", "https://example.com/b%C3%BCcher", "https://example.com/buecher"},
 		{"urlLength", "https://example.com/%YR", "https://example.com/%YR%YR"},
 	} {
-		if got := claim(t, c.order, c.keep, c.duplicate); got <= 0 {
+		if got := preferred(t, c.order, c.keep, c.duplicate); got <= 0 {
 			t.Errorf("%s: %s does not stay before %s", c.order, c.keep, c.duplicate)
 		}
-		if got := claim(t, c.order, c.duplicate, c.keep); got >= 0 {
+		if got := preferred(t, c.order, c.duplicate, c.keep); got >= 0 {
 			t.Errorf("%s: %s stays before %s", c.order, c.duplicate, c.keep)
 		}
 	}
@@ -38,7 +38,7 @@ func TestCompareURLs(t *testing.T) {
 		{"httpsOverHttp", "https://example.com/a", "http://example.com/b"},
 		{"httpsOverHttp", "https://example.com/", "http://www.example.com/"},
 	} {
-		if got := claim(t, c[0], c[1], c[2]); got != 0 {
+		if got := preferred(t, c[0], c[1], c[2]); got != 0 {
 			t.Errorf("%s tells %s from %s", c[0], c[1], c[2])
 		}
 	}

@@ -1,7 +1,7 @@
 // Package hoststat computes the statistics of the hosts of a crawl: how many
 // pages each has in which state, where its start page is, how fast and with
 // which media types it answers, whether its name has an address. (Nutch:
-// updatehostdb.)
+// updatehostdb.) It makes no visit, and looks names up only if asked to. Start with [Run].
 //
 // The statistics are a function of the crawl db: every [Run] recomputes them,
 // and a host without records has zeros. Only the results of DNS checks and the

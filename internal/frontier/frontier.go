@@ -1,7 +1,7 @@
 // Package frontier keeps an account of what each site has brought to a crawl:
 // how many records links have added to it, how many of its pages were visited,
 // and how much of their content was new, for each part of the site. update and
-// generate use it to limit endless sites.
+// generate use it to limit endless sites; it limits nothing itself. Start with [Account].
 //
 // The accounts are progress marks of the crawl db, one for each registered domain.
 // A mark is small, a hundred bytes for most domains and some kilobytes at most.

@@ -1,7 +1,7 @@
 // Package nutchvisit says how Nutch's fetcher records a visit: the status it
 // writes, and the metadata it leaves in the record. Package update folds
 // segments by it, and package fetch passes it on to the targets of redirects. It changes
-// nothing else of a record.
+// nothing else of a record. Start with [Of].
 package nutchvisit
 
 import (

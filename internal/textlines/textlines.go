@@ -1,5 +1,6 @@
 // Package textlines reads the lines of text files with the line ends of any system, and
-// names files and lines in errors. It does not know what the lines mean.
+// names files and lines in errors. It does not know what the lines mean. Start with
+// [Scanner].
 package textlines
 
 import (

@@ -1,6 +1,7 @@
 // Package webhost reads the host of a URL as browsers do (WHATWG URL, section 3.5). A link,
 // its record, its queue and the request for it must mean the same host, so the resolver of
-// references, the normalizer, the keys of hosts and the client all read it here.
+// references, the normalizer, the keys of hosts and the client all read it here. It looks no
+// name up. Start with [ASCII].
 package webhost
 
 import (

@@ -4,7 +4,7 @@
 // result: a "%" in the path or the user name that begins no escape becomes "%25".
 //
 // It does not normalize: what the standard leaves as it is, such as "%41" and "//" in a path,
-// is left to urlfilter.
+// is left to urlfilter. Start with [Resolver].
 package weburl
 
 import (
