@@ -85,12 +85,16 @@ func (j *job) free(ctx context.Context, urls iter.Seq2[string, error]) error {
 	}
 	m := j.makes[0]
 	m.list = list
+	// A note beside a complete list is durable.
+	if err := m.leases.Sync(ctx); err != nil {
+		return err
+	}
 	if err := j.write(ctx, m); err != nil {
 		return err
 	}
 	j.makes = nil // complete: not to be cleaned up
 	j.report.Segments, j.report.Selected = []string{m.name}, len(m.list)
-	return m.leases.Commit(context.WithoutCancel(ctx))
+	return m.leases.Close()
 }
 
 // recordOf returns the record, for a fetch list, of a URL that Options.Known has.

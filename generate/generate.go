@@ -414,8 +414,8 @@ func (j *job) commit(ctx context.Context) error {
 				return err
 			}
 			// Not earlier: as long as the note is open, Recover knows that we
-			// are alive. A complete note is one whose damage is found.
-			if err := m.leases.Commit(context.WithoutCancel(ctx)); err != nil {
+			// are alive.
+			if err := m.leases.Close(); err != nil {
 				return err
 			}
 			j.report.Segments = append(j.report.Segments, m.name)

@@ -31,7 +31,8 @@ import (
 //
 // It does not read the locks, the settings of the command and the files of running and killed
 // processes (see RunDir), which hold nothing of the crawl. Damage in a part of a segment that is not
-// complete is a harmless finding: what follows counts as never written.
+// complete is a harmless finding: what follows counts as never written. The note of leases of a
+// segment whose fetch list is complete counts as a complete part.
 //
 // It changes no byte of the directory, which no other handle may have open for writing. What
 // a crash leaves is not damage: a log that was cut off ends with its last whole record, and
@@ -68,6 +69,13 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 		if segment.ValidName(seg) != nil || segment.ValidName(part) != nil {
 			continue
 		}
+		// The note of leases is durable before the fetch list is complete, and is not written
+		// after that.
+		harmless := true
+		if part == "leases" {
+			list, err := s.Stat(ctx, seg, segment.GeneratePart)
+			harmless = err != nil || !list.Committed
+		}
 		var bad, failed error
 		blocks := 0
 		for _, err := range s.Whole(ctx, seg, part) {
@@ -77,7 +85,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			}
 			switch {
 			case err == nil && bad != nil:
-				c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: errBehind})
+				c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: harmless, Err: errBehind})
 				bad = nil
 			case errors.As(err, &damage):
 				bad = err
@@ -102,7 +110,11 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 			continue // only a head
 		}
 		torn := info.Size() - offsetOf(bad)
-		if c.Report.Torn += torn; torn > 0 {
+		switch {
+		case torn > 0 && !harmless:
+			c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Err: errNote})
+		case torn > 0:
+			c.Report.Torn += torn
 			c.Add(verify.Finding{File: path, Offset: offsetOf(bad), Segment: seg, Part: part, Block: -1, Harmless: true, Err: logcheck.ErrTorn})
 		}
 	}
@@ -123,6 +135,8 @@ func openParts(dir string) (files []string) {
 	}
 	return files
 }
+
+var errNote = errors.New("a note of leases is damaged; nothing needs it any more, since the fetch list is complete")
 
 var errBehind = errors.New("blocks follow a damaged one; they count as never written")
 
