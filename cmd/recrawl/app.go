@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,11 +26,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && slices.Contains([]string{"--version", "-version"}, args[1]) {
 		args = []string{args[0], "version"}
 	}
-	out := &render.CheckedWriter{W: stdout}
+	escaped := &render.Escaper{W: stdout}
+	out := &render.CheckedWriter{W: escaped}
+	stderr = &render.Escaper{W: stderr}
 	c := root(out, stderr)
 	err := c.Run(ctx, args)
-	if err == nil {
-		err = out.Err
+	if e := cmp.Or(out.Err, escaped.Flush()); err == nil {
+		err = e
 	}
 	var usage flags.UsageError
 	var locked verbs.LockedError

@@ -13,11 +13,8 @@ import (
 // ShowProgress keeps a line on a terminal up to date until stop is called;
 // elsewhere it prints nothing.
 func ShowProgress(w io.Writer, crawler *recrawl.Crawler) (stop func()) {
-	f, ok := w.(*os.File)
-	if !ok {
-		return func() {}
-	}
-	if !IsTerminal(f) {
+	f := Terminal(w)
+	if f == nil {
 		return func() {}
 	}
 	quit := make(chan struct{})

@@ -85,6 +85,7 @@ func (a *app) showHosts(c *cli.Command, hosts iter.Seq2[hostdb.Host, error], kee
 	case c.Bool("json"):
 		show = func(_ *bufio.Writer, h *hostdb.Host) { all = append(all, render.NewHostJSON(h)) }
 	case c.String("format") == "nutch":
+		render.Exact(a.out)
 		if !c.IsSet("get") {
 			fmt.Fprintln(w, nutchtext.HostHeader())
 		}

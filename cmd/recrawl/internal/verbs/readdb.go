@@ -166,6 +166,7 @@ func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, fo
 	case format == "json":
 		return a.printJSON(render.NewRecordJSON(&d))
 	case format == "nutch":
+		render.Exact(a.out)
 		_, err := fmt.Fprintf(a.out, "URL: %s\n%s\n", d.URL, nutchtext.AppendDatum(nil, &d))
 		return err
 	}

@@ -55,10 +55,11 @@ func (a *app) dump(ctx context.Context, db crawldb.Store, format string, keep fu
 				meta = append(meta, name+"="+render.Printable(value))
 			}
 			secs := int64(d.Interval / time.Second)
-			return row(d.URL, strconv.Itoa(int(d.Status)), d.Status.String(), render.Time(d.FetchTime), render.Time(d.LastFetch), render.Time(d.Modified), strconv.Itoa(d.Retries),
-				strconv.FormatInt(secs, 10), strconv.FormatInt(secs/86400, 10), fmt.Sprint(d.Score), hex.EncodeToString(d.Signature), strings.Join(meta, "|"))
+			return row(render.Cell(d.URL), strconv.Itoa(int(d.Status)), d.Status.String(), render.Time(d.FetchTime), render.Time(d.LastFetch), render.Time(d.Modified), strconv.Itoa(d.Retries),
+				strconv.FormatInt(secs, 10), strconv.FormatInt(secs/86400, 10), fmt.Sprint(d.Score), hex.EncodeToString(d.Signature), render.Cell(strings.Join(meta, "|")))
 		}
 	case "nutch":
+		render.Exact(a.out)
 		scan = crawldb.ScanByURL(ctx, db)
 		var b []byte
 		write = func(d *crawldb.Datum) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/nutch/nutchtext"
@@ -54,6 +55,9 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 				}
 			}
 			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+				if format == "nutch" {
+					render.Exact(a.out)
+				}
 				w := bufio.NewWriter(a.out)
 				show := linkPrinter(w, format, c.IsSet("url"))
 				var err error

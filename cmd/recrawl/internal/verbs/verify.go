@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -71,11 +70,8 @@ rest. The torn end of a log after a crash was never acknowledged, and is no dama
 
 // counting shows the progress of a check on a terminal.
 func (a *app) counting(c *cli.Command) (stop func(), progress func(verify.Report)) {
-	f, ok := a.err.(*os.File)
-	if !ok || c.Bool("json") {
-		return func() {}, nil
-	}
-	if !render.IsTerminal(f) {
+	f := render.Terminal(a.err)
+	if f == nil || c.Bool("json") {
 		return func() {}, nil
 	}
 	var last time.Time
