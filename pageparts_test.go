@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -32,6 +33,7 @@ func (s *countingReads) Read(ctx context.Context, name, part string, from int) i
 // Events that ask for the parts of their pages read each part once, not from its
 // beginning for each block; those that ask when all is over get theirs, too.
 func TestPageEventsReadEachPartOnce(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 1500, Calm: true})

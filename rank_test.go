@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/scoring/rank"
@@ -25,6 +26,7 @@ import (
 // write of an update and is taken up by another process, comes to the crawl db of one
 // that does not.
 func TestRanksSurviveKills(t *testing.T) {
+	testlevel.SkipInRace(t)
 	crawl := func(t *testing.T, seed uint64, kills bool) (dump string, died int) {
 		db, rnd, round := new(memstore.DB), rand.New(rand.NewPCG(seed, 7)), uint64(0)
 		store := &frail{Store: db.Crawl()}

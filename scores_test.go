@@ -20,6 +20,7 @@ import (
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
@@ -99,6 +100,7 @@ func (f *frail) Update(ctx context.Context, b crawldb.Batch) error {
 // between rounds: what the records have is what the seeds brought, less what
 // was deleted.
 func TestScoreIsConservedWhenPagesChange(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for i, filter := range []scoring.Filter{
 		scoring.OPIC{},
 		scoring.Chain{scoring.OPIC{CountFiltered: true, InternalFactor: 0.3}, scoring.Depth{Max: 4}, scoring.Orphan{}},

@@ -15,6 +15,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/webtest"
@@ -208,6 +209,7 @@ func weeks(t *testing.T, sitemaps, lies bool) (fresh float64, visits int, truste
 }
 
 func TestTrustInLastmod(t *testing.T) {
+	testlevel.SkipInRace(t)
 	plain, plainVisits, _ := weeks(t, false, false)
 	truth, truthVisits, trusted := weeks(t, true, false)
 	if !trusted || truth < plain+0.05 {

@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -114,6 +115,7 @@ func naive(data []crawldb.Datum, o generate.Options) [][]string {
 // Whatever the store shows first, however many lists: the selection is the one
 // that a sorted table gives.
 func TestSelectionIsExact(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		var data []crawldb.Datum

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
@@ -376,6 +377,7 @@ func (c *chunks) Merge(ctx context.Context, entries []linkdb.Entry, limit int) e
 // Whatever the memory, the segments and their order, the result is that of
 // turning the links round in memory.
 func TestInvertIsBounded(t *testing.T) {
+	testlevel.SkipInRace(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	const segments = 3
 	model := map[string][]linkdb.Inlink{}

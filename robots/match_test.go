@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 // model is a rule as a regular expression.
@@ -23,6 +25,7 @@ func model(pattern string) *regexp.Regexp {
 }
 
 func TestMatchAgainstModel(t *testing.T) {
+	testlevel.SkipInRace(t)
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	text := func(alphabet string) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/robots/temotorobots"
 )
@@ -74,6 +75,7 @@ func TestAgainstTemoto(t *testing.T) {
 // prefixes of each other, alone or in groups that may occur again, a Crawl-delay at the end of a
 // group, and plain paths, each of which is allowed or forbidden throughout the file.
 func TestAgainstTemotoAtRandom(t *testing.T) {
+	testlevel.SkipInRace(t)
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	one := func(of ...string) string { return of[rnd.IntN(len(of))] }

@@ -285,6 +285,7 @@ func c6() row {
 		outcome: "what its URL gives away is rejected, the parts of a site take turns, and a domain gets ten new records per visit",
 		figure:  fmt.Sprintf("%d mixes, %d visits each: ≥ %d of the %d pages, ≤ %d records for a visit", len(traps)+len(layouts), mazeBudget, mazeWanted, mazePages, mazeGrowth),
 		alone: func(t *testing.T) {
+			testlevel.SkipInRace(t)
 			try := func(layout string, topN int, traps ...string) {
 				t.Helper()
 				real, visits, records := newMaze(layout, traps...).crawl(t, topN, nil)

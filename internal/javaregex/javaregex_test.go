@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 const (
@@ -133,6 +135,7 @@ func plainly(p *pattern) (func(string) bool, error) {
 
 // What is matched by hand is what package regexp matches.
 func TestMatchersByHand(t *testing.T) {
+	testlevel.SkipInRace(t)
 	pieces := []string{"a", "b", "A", ".", `\.`, "/", "[ab]", "[^a]", "[?*!@=]", "(?i)", "(?:", "(", ")", ")", "|", "*", "+", "?", "{2}", "{1,3}", "^", "$", "é", `\z`, `\b`, "gif", "http", ".*", ".+", "[a-z]+", "(?s)", "\ufffd"}
 	words := []string{"a", "b", "A", "c", ".", "/", "?", "é", "\xff", "\n", "\r\n", "gif", "GIF", "http", "\ufffd", "\u2028"}
 	r := rand.New(rand.NewPCG(1, 2))

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
@@ -318,6 +319,7 @@ func flip(b []byte, at int) []byte {
 
 // Bombs stop at the ratio or the limit, in little memory.
 func TestBombs(t *testing.T) {
+	testlevel.SkipInRace(t)
 	noLeak(t)
 	zeros := make([]byte, 24<<20)
 	gz := encode(t, "gzip", zeros)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
@@ -152,6 +153,7 @@ func TestJarBoundsAHost(t *testing.T) {
 // A domain has its share of the jar, and all domains have all of it, however many
 // hosts they have.
 func TestJarBoundsDomainsAndAll(t *testing.T) {
+	testlevel.SkipInRace(t)
 	j := &httpproto.Jar{}
 	const honest = "https://honest.example/"
 	setCookies(t, j, honest, "a=1")

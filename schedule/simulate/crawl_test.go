@@ -384,6 +384,7 @@ func TestCharts(t *testing.T) {
 // The reference results. With few pages, those that a few pages decide are not asked for:
 // the exhaustive form asks for all, with as many pages as are behind the published figures.
 func TestReference(t *testing.T) {
+	testlevel.SkipInRace(t)
 	n := 30
 	if testlevel.Exhaustive {
 		n = simulate.ReferencePages

@@ -59,6 +59,7 @@ func history(t *testing.T, name string) simulate.Population {
 // What is said of freshness is true: at all times of what is, and in the long run of what
 // the budget reaches, and of the budget that reaches more.
 func TestFreshnessIsTrue(t *testing.T) {
+	testlevel.SkipInRace(t)
 	n := 200
 	if testlevel.Exhaustive {
 		n = 10_000

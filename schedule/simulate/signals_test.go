@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/schedule/simulate"
 )
@@ -14,6 +15,7 @@ import (
 // With signs of changes more is fresh, by what theory says of those that know them, and what
 // they are worth is learned.
 func TestSignalsAreLearned(t *testing.T) {
+	testlevel.SkipInRace(t)
 	pages := synthetic(t, simulate.Cho5, simulate.Zipf, 250)
 	without := crawl(t, pages, simulate.Learning("learned", schedule.Learned{}), simulate.CrawlOptions{PerDay: 250. / 30, Duration: 540 * day})
 	for _, c := range []struct {

@@ -108,6 +108,7 @@ func there(disk *dirstoretest.Disk, name string) bool {
 // The power fails before each change that a backup makes: a backup with its name is complete,
 // and the store is unchanged, whatever is left beside it.
 func TestPowerLossInABackup(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		disk, onOp, db, want := growingStore(t)
@@ -216,6 +217,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 // Each operation of a backup fails in turn, or its context ends there: the store continues,
 // unless its own log could not be synced, and nothing is left that looks like a backup.
 func TestEveryOperationOfABackupFails(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, o := range []BackupOptions{{}, {Copy: true}} {
 		for _, cause := range []error{syscall.EIO, syscall.ENOSPC, context.Canceled} {

@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 )
 
@@ -135,6 +136,7 @@ func (w *onWrite) MaybeError(op errorfs.Op) error {
 // of unsynced data lost, and resumes from the mark: every batch is applied once, and an
 // UpdateAll that returned is kept.
 func TestBulkIsExactlyOnce(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	const trials = 30
 	states, cut := map[int]bool{}, 0
@@ -215,6 +217,7 @@ func TestBulkIsExactlyOnce(t *testing.T) {
 // TestEveryWriteOfBulkFails makes each write under an UpdateAll fail in turn: the error is
 // reported, nothing hangs, and what is left is exactly what the mark says.
 func TestEveryWriteOfBulkFails(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for i := range 2 * len(causes()) {
 		once, cause := i%2 == 0, causes()[i/2]

@@ -65,6 +65,7 @@ func fill(t *testing.T, db *DB) {
 // is what was written; the rest is an error that is ErrDamaged and names the
 // directory.
 func TestDamage(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	db, err := Open(dir, small())

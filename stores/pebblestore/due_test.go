@@ -310,6 +310,7 @@ func damageRecords(t *testing.T, db *DB, urls []string) (again *DB, lost []strin
 // A block of records that cannot be read costs the pages whose records are in it their
 // priorities, and no other page anything, whether they are due or will be.
 func TestSelectionsPassDamagedBlocks(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for name, test := range map[string]struct {
 		q       crawldb.DueQuery
 		rebuild uint64
@@ -390,6 +391,7 @@ func TestUpdatesPassDamagedBlocks(t *testing.T) {
 // The machine crashes at any write of updates, of selections that move what has become due or build
 // the index anew, and of cuts: what the disk holds has an index that says what its records say.
 func TestIndexSurvivesPowerLoss(t *testing.T) {
+	testlevel.SkipInRace(t)
 	trials := uint64(testlevel.Pick(60, 2000))
 	var left atomic.Pointer[vfs.MemFS]
 	for trial := range trials {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/generate"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
@@ -21,6 +22,7 @@ type bare struct{ crawldb.Store }
 // from the index of one and by scanning the other, with options of all kinds and a clock that
 // jumps: the lists are the same, and so are the stores afterwards.
 func TestSelectionIsTheScans(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var urls []string

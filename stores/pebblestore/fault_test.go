@@ -186,7 +186,7 @@ func (tr *trial) check(t *testing.T, path string, o Options) {
 // the first so many not each, as appends to files are alike.
 func after(at, first int64) int64 {
 	if at++; at > first && !testlevel.Exhaustive {
-		at += at / 12
+		at += at / 6
 	}
 	return at
 }
@@ -202,6 +202,7 @@ func causes() []error {
 // TestEveryWriteFails makes each write fail in turn, once or from then on. The process lives,
 // the error is reported, and nothing acknowledged is lost.
 func TestEveryWriteFails(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for i := range 2 * len(causes()) {
 		once, cause := i%2 == 0, causes()[i/2]

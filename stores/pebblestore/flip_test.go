@@ -287,6 +287,7 @@ func files(t *testing.T, dir string) (names []string) {
 // TestEveryBit changes one bit of a store at a time, cuts each file, and fills a
 // sector of it with zeros.
 func TestEveryBit(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
 			dir, states := "", []string(nil)

@@ -21,6 +21,7 @@ import (
 
 // A table that has lost its end to a hole is read in time proportional to the file.
 func TestSalvageOfATableWithAHole(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	n, hole := 4000, testlevel.Pick[int64](8<<20, 64<<20)
 	dir := sound(t, n, false)

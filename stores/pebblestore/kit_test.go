@@ -15,6 +15,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb/crawldbtest"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/hostdb/hostdbtest"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/segment/segmenttest"
@@ -140,7 +141,10 @@ func asSegments(h handle, err error) (segment.Store, error) {
 
 // overEnds runs a test with both kinds of crash.
 func overEnds(t *testing.T, f func(*testing.T, *rig)) {
-	t.Run("of the process", func(t *testing.T) { f(t, newRig(t)) })
+	t.Run("of the process", func(t *testing.T) {
+		testlevel.SkipInRace(t) // that of the machine has the same calls
+		f(t, newRig(t))
+	})
 	t.Run("of the machine", func(t *testing.T) {
 		r := newRig(t)
 		r.power = true

@@ -19,6 +19,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -107,6 +108,7 @@ func TestTablesCannotBeWritten(t *testing.T) {
 // TestEveryReadFails makes each read fail in turn, once or from then on. The error may be
 // reported or not, but nothing is lost and nothing is invented.
 func TestEveryReadFails(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, once := range []bool{true, false} {
 		t.Run(fmt.Sprintf("once=%t", once), func(t *testing.T) { everyReadFails(t, once) })
@@ -144,6 +146,7 @@ func everyReadFails(t *testing.T, once bool) {
 // TestLogsCannotBeDescribed lets the system refuse to describe a log that was just
 // made, for which the engine has no answer but a panic.
 func TestLogsCannotBeDescribed(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for at := int64(0); ; at++ {
 		b := &breaker{at: at, once: true, cause: syscall.EIO, picks: func(op errorfs.Op) bool {
 			return op.Kind == errorfs.OpFileStat && strings.HasSuffix(op.Path, ".log")

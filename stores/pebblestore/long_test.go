@@ -15,6 +15,7 @@ import (
 
 // A file that has become a terabyte, and is not a table, is reported and not read.
 func TestFileFarTooLong(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		for _, pattern := range []string{"FORMAT", "SEAL", "db/OPTIONS-*", "db/MANIFEST-*", "db/*.log"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -16,6 +17,7 @@ import (
 // Verify and Salvage report a part of a segment that was removed as a whole. That costs the
 // other parts nothing, except that without the visits there is no segment.
 func TestLostPart(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, name := range []string{soundDone, soundBegun} {
 		for _, part := range segment.Parts() {

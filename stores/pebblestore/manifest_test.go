@@ -17,6 +17,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/stores/dirstore/dirstoretest"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/logcheck"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
@@ -116,6 +117,7 @@ func kill(t *testing.T, db *DB) []string {
 
 // No change of the manifest of a store that was killed can go, wherever it is cut off.
 func TestManifestEndIsMissed(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	dir, manifest := killedWithTables(t)
 	text, err := os.ReadFile(manifest)

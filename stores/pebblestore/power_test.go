@@ -337,6 +337,7 @@ func (c *crash) check(ctx context.Context, s site, want string) error {
 // acknowledged is there, and the crawl continues to the same result. Now and then the power
 // fails again meanwhile.
 func TestPowerLoss(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	runs, stride := 1, 37
 	if testlevel.Exhaustive {
@@ -408,6 +409,7 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 // store makes, ten times, each time with another part of the unsynced data: nothing is missing
 // afterwards.
 func TestPowerLossWhileOpening(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	crashes := testlevel.Pick(3, 10) // before each operation
 	ctx := t.Context()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 // childEnv makes this program a child that runs the named job on a directory.
@@ -268,6 +269,7 @@ func TestRace(t *testing.T) {
 // TestKill kills a process in the middle of updates, again and again. Mark and records agree,
 // and synced updates are kept.
 func TestKill(t *testing.T) {
+	testlevel.SkipInRace(t)
 	dir := filepath.Join(t.TempDir(), "store")
 	synced := 0
 	for i := range 8 {

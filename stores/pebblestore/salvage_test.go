@@ -16,6 +16,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
@@ -212,6 +213,7 @@ func leaseless(t *testing.T, db *pebblestore.DB) map[string]string {
 // TestSalvage damages each file of a store in turn. Everything outside the damaged block is
 // kept.
 func TestSalvage(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 400, killed)
@@ -300,6 +302,7 @@ func TestSalvage(t *testing.T) {
 
 // One bit costs one block; a bit of the index costs no record.
 func TestSalvageLosesOneBlock(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	const n = 4000
 	dir := sound(t, n, false)

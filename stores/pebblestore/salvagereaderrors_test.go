@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/recrawl/recrawl/crawldb/verify"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -46,6 +47,7 @@ func (f *sectorFile) ReadAt(b []byte, at int64) (int, error) {
 // A place that the disk does not give back costs what lies there, be it of records, of
 // a table's index or of a log.
 func TestSalvageAroundReadErrors(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		const n = 4000
@@ -106,11 +108,12 @@ func TestSalvageAroundReadErrors(t *testing.T) {
 // A file that can be opened and not read is a finding of Verify and a loss of Salvage,
 // and the end of neither: here a directory has its name.
 func TestAFileThatCannotBeRead(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	dir := sound(t, 400, false)
-	for _, name := range files(t, dir) {
+	for i, name := range files(t, dir) {
 		base := filepath.Base(name)
-		if unread(name) || strings.HasPrefix(base, "OPTIONS") {
+		if i%testlevel.Pick(2, 1) != 0 || unread(name) || strings.HasPrefix(base, "OPTIONS") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

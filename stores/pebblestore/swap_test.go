@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 // TestSwaps puts each file of a store in the place of another, and exchanges the
 // two: a file that is whole in a place that is not its own is damage.
 func TestSwaps(t *testing.T) {
+	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		dir := sound(t, 90, killed)

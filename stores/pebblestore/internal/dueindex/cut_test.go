@@ -66,6 +66,7 @@ func oneStep(t *testing.T, db *testStore, level uint16) {
 // A cut index yields what a whole one yields, in the same order, whether levels are
 // added on the way or not.
 func TestCutIndexYieldsTheSame(t *testing.T) {
+	testlevel.SkipInRace(t)
 	db, _ := tourStore(t, 6000)
 	mosts := testlevel.Pick([]int{1, 7, math.MaxInt}, []int{1, 2, 7, 50, math.MaxInt})
 	var want [][]crawldb.Candidate

@@ -70,6 +70,7 @@ func dueBy(d crawldb.Datum, q crawldb.DueQuery) bool {
 // early, and ends of both kinds. After each the index is that of the records, and every query is
 // answered as the map would.
 func TestDueModel(t *testing.T) {
+	testlevel.SkipInRace(t)
 	urls := dueModelURLs()
 	cut, whole := 0, 0
 	for seed := range uint64(testlevel.Pick(4, 200)) {

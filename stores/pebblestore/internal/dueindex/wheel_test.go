@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
@@ -127,6 +128,7 @@ func (c *changesOfWheel) Len() int                                        { retu
 
 // Candidates that are still in the wheel have the priorities of their records.
 func TestCandidatesOfWheelHavePrioritiesOfRecords(t *testing.T) {
+	testlevel.SkipInRace(t)
 	const n = 3000 // 50 hours
 	for name, q := range map[string]crawldb.DueQuery{
 		"once they are due":        {Now: epoch.AddDate(0, 0, 5)},
@@ -195,6 +197,7 @@ func TestRecentlyDueEntriesHaveTheWholeRecord(t *testing.T) {
 
 // An entry that has all of its record follows it.
 func TestWholeEntriesFollowTheirRecords(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for name, change := range map[string]func(d *crawldb.Datum) *crawldb.Datum{
 		"the signature":    func(d *crawldb.Datum) *crawldb.Datum { d.Signature = []byte("0123456789abcdef"); return d },
 		"the ETag":         func(d *crawldb.Datum) *crawldb.Datum { d.ETag = `"another"`; return d },
@@ -331,6 +334,7 @@ func TestTwoEntriesOfARecord(t *testing.T) {
 
 // If most of all entries become due at once the index is built anew, and otherwise they are moved.
 func TestRebuildIfMostBecomesDue(t *testing.T) {
+	testlevel.SkipInRace(t)
 	for name, test := range map[string]struct {
 		before func(s *testStore)
 		to     time.Time
