@@ -1,7 +1,8 @@
 // Package control is how processes of the command talk about a crawl that one of them has
-// open: what the running one reports of itself, and the backups that others request from it. It
+// open: what the running one reports of itself, and the backups and changes that others request from it. It
 // does not open crawls; its files are in the directory of [pebblestore.RunDir]. Announce is
-// the side of the running process, ReadRunStatus and RequestBackup are that of the others.
+// the side of the running process, ReadRunStatus, RequestBackup and FeedClient
+// are that of the others.
 package control
 
 import (

@@ -20,14 +20,15 @@ type RunStatus struct {
 	Began     time.Time
 	PerSecond float64 // visits, over the last ten seconds
 	Status    recrawl.Status
+	Consumers []recrawl.ConsumerStatus `json:",omitempty"`
 }
 
 // statusInterval is how often a status is written: rarely enough to cost nothing, and often
 // enough for a reader.
 const statusInterval = 2 * time.Second
 
-// Announce writes the status of a run beside its store, and makes the backups that other
-// processes request, until stop is called. Call stop before the store is closed. A status
+// Announce writes the status of a run beside its store, makes the backups that other
+// processes request, and reads them the change feed, until stop is called. Call stop before the store is closed. A status
 // that cannot be written does not stop a crawl.
 func Announce(db *pebblestore.DB, crawler *recrawl.Crawler, verb string) (stop func()) {
 	run := pebblestore.RunDir(db.Dir())
@@ -35,6 +36,7 @@ func Announce(db *pebblestore.DB, crawler *recrawl.Crawler, verb string) (stop f
 	ctx, cancel := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	tasks.Go(func() { answerBackups(ctx, db, run) })
+	tasks.Go(func() { answerFeeds(ctx, crawler, run) })
 	tasks.Go(func() {
 		tick := time.NewTicker(statusInterval)
 		defer tick.Stop()
@@ -42,6 +44,9 @@ func Announce(db *pebblestore.DB, crawler *recrawl.Crawler, verb string) (stop f
 		var rate render.Meter
 		for at := w.Began; ; {
 			w.Status = crawler.Status()
+			if consumers, err := crawler.Consumers(ctx); err == nil {
+				w.Consumers = consumers
+			}
 			w.PerSecond = rate.PerSecond(at, w.Status.Visited())
 			_ = writeJSON(run, statusFile, &w)
 			select {

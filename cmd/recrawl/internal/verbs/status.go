@@ -59,13 +59,14 @@ func (a *app) printRunStatus(c *cli.Command, wants []float64, locked error) erro
 	s := &w.Status
 	if c.Bool("json") {
 		j := struct {
-			AtWork runStatusJSON `json:"at_work"`
+			AtWork    runStatusJSON         `json:"at_work"`
+			Consumers []render.ConsumerJSON `json:"consumers"`
 			*render.FreshnessJSON
 		}{AtWork: runStatusJSON{
 			Verb: w.Verb, Process: w.Process, Began: w.Began, AsOf: asOf.UTC(), Stage: s.Stage, StageSince: render.TimeOrNil(s.Since), Segment: s.Segment,
 			Rounds: s.Rounds, Visits: s.Visited(), Outcomes: render.OutcomesJSON(s.Visits), PerSecond: w.PerSecond, Bytes: s.Bytes,
 			Listed: s.Fetch.Listed, Done: s.Fetch.Done, Followed: s.Fetch.Followed, InFlight: s.Fetch.InFlight, Hosts: s.Fetch.Hosts, NextDue: render.TimeOrNil(s.NextDue),
-		}}
+		}, Consumers: render.NewConsumersJSON(w.Consumers)}
 		if s.Freshness != nil {
 			s.Freshness.Hosts = nil // the plan has only some of them, and they are old
 			j.FreshnessJSON = render.NewFreshnessJSON(s.Freshness, wants)
@@ -90,6 +91,7 @@ func (a *app) printRunStatus(c *cli.Command, wants []float64, locked error) erro
 	if !s.NextDue.IsZero() {
 		fmt.Fprintf(out, "next due:\t%s\n", render.Time(s.NextDue))
 	}
+	render.Consumers(out, w.Consumers)
 	if s.Freshness != nil {
 		fmt.Fprintf(out, "The copies, when the crawl last planned, on %s:\n", render.Time(s.Freshness.At))
 		render.Freshness(out, s.Freshness, wants)
@@ -160,10 +162,18 @@ planned, without hosts.`,
 				if err != nil {
 					return err
 				}
+				consumers, err := s.crawler.Consumers(ctx)
+				if err != nil {
+					return err
+				}
 				if c.Bool("json") {
-					return a.printJSON(render.NewFreshnessJSON(&f, wants))
+					return a.printJSON(struct {
+						*render.FreshnessJSON
+						Consumers []render.ConsumerJSON `json:"consumers"`
+					}{render.NewFreshnessJSON(&f, wants), render.NewConsumersJSON(consumers)})
 				}
 				w := bufio.NewWriter(a.out)
+				render.Consumers(w, consumers)
 				render.Freshness(w, &f, wants)
 				if err := render.HostConditions(w, f.Hosts); err != nil {
 					return err

@@ -1,0 +1,217 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+// Only the process that has a store open can read its change feed. Another process makes its
+// requests with a file, one after the other, and finds each reply in a second file.
+
+const (
+	feedRequestSuffix = ".feed-request.json"
+	feedReplySuffix   = ".feed-reply.json"
+	feedInterval      = 50 * time.Millisecond
+)
+
+// A FeedRequest is one step of a process that reads the change feed.
+type FeedRequest struct {
+	Client string // set by FeedClient
+	Number int    // of the request, set by FeedClient
+	// List and Drop say what is requested other than events; AckOnly requests none.
+	List, Drop, AckOnly bool
+	Consumer            string
+	Options             recrawl.ConsumerOptions // if it is new
+	Ack                 string                  // the position to acknowledge first, if any
+	Text                bool                    // with the texts of pages
+}
+
+// A FeedReply is the answer to a FeedRequest.
+type FeedReply struct {
+	Client string
+	Number int
+	// Lines are the events that are not acknowledged, as render.ChangeJSON: some of them, or none if there
+	// are none. Last is the position of the last of them.
+	Lines []json.RawMessage
+	Last  string
+	// Consumers is what List returns.
+	Consumers []recrawl.ConsumerStatus
+	Error     string
+}
+
+// The most that one reply has.
+const (
+	maxLines     = 5000
+	maxLineBytes = 4 << 20
+)
+
+// AnswerFeed does what a request says.
+func AnswerFeed(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) (FeedReply, error) {
+	r := FeedReply{Client: q.Client, Number: q.Number}
+	var err error
+	switch {
+	case q.List:
+		r.Consumers, err = crawler.Consumers(ctx)
+	case q.Drop:
+		err = crawler.DropConsumer(ctx, q.Consumer)
+	default:
+		err = r.read(ctx, crawler, q)
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return r, err
+}
+
+func (r *FeedReply) read(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) error {
+	k, err := crawler.AddConsumer(ctx, q.Consumer, q.Options)
+	if err != nil {
+		return err
+	}
+	if q.Ack != "" {
+		if err := k.Ack(ctx, q.Ack); err != nil {
+			return err
+		}
+	}
+	if q.AckOnly {
+		return nil
+	}
+	total := 0
+	for e, err := range k.Events(ctx) {
+		if err != nil {
+			return err
+		}
+		j := render.NewChangeJSON(&e)
+		if q.Text {
+			text, err := e.Text(ctx)
+			if err != nil {
+				return err
+			}
+			j.Text = &text
+		}
+		var b bytes.Buffer
+		if err := render.JSONLine(&b, &j); err != nil {
+			return err
+		}
+		line := bytes.TrimRight(b.Bytes(), "\n")
+		r.Lines, r.Last = append(r.Lines, line), e.Position
+		if total += len(line); len(r.Lines) >= maxLines || total >= maxLineBytes {
+			break
+		}
+	}
+	return nil
+}
+
+// A FeedClient makes requests to the process that has a store open.
+type FeedClient struct {
+	dir, run, id string
+	number       int
+}
+
+// NewFeedClient returns a client of the process that has the store in dir open. Close it after use.
+func NewFeedClient(dir string) *FeedClient {
+	return &FeedClient{dir: dir, run: pebblestore.RunDir(dir), id: rand.Text()}
+}
+
+// Close removes the files of the client.
+func (c *FeedClient) Close() {
+	_ = os.Remove(filepath.Join(c.run, c.id+feedRequestSuffix))
+	_ = os.Remove(filepath.Join(c.run, c.id+feedReplySuffix))
+}
+
+// Do makes a request and waits for the reply. If no process has the store open for writing, or the
+// one that has ends first, the error is fs.ErrNotExist.
+func (c *FeedClient) Do(ctx context.Context, q FeedRequest) (r FeedReply, err error) {
+	c.number++
+	q.Client, q.Number = c.id, c.number
+	tick := time.NewTicker(feedInterval)
+	defer tick.Stop()
+	asked := false
+	for touched := time.Now(); ; {
+		used, err := pebblestore.InUse(c.dir)
+		if _, rerr := readJSON(c.run, c.id+feedReplySuffix, &r); rerr == nil && r.Number == q.Number {
+			if r.Error != "" {
+				return r, errors.New(r.Error)
+			}
+			return r, nil
+		}
+		if err != nil {
+			return r, err
+		}
+		if !used {
+			return r, fs.ErrNotExist
+		}
+		if !asked || time.Since(touched) > touchInterval {
+			err := writeJSON(c.run, c.id+feedRequestSuffix, &q)
+			asked, touched = err == nil, time.Now()
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // the process may not have begun to answer
+				return r, err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return r, ctx.Err()
+		}
+	}
+}
+
+// answerFeeds answers the requests of other processes, one after another, until the context
+// ends.
+func answerFeeds(ctx context.Context, crawler *recrawl.Crawler, run string) {
+	tick := time.NewTicker(feedInterval)
+	defer tick.Stop()
+	answered := map[string]int{}
+	clients := map[string]*liveness{}
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		entries, _ := os.ReadDir(run)
+		for _, e := range entries {
+			client, ok := strings.CutSuffix(e.Name(), feedRequestSuffix)
+			var q FeedRequest
+			touched, err := time.Time{}, error(nil)
+			if !ok {
+				continue
+			}
+			if touched, err = readJSON(run, e.Name(), &q); err != nil || q.Client != client {
+				continue
+			}
+			if clients[client] == nil {
+				clients[client] = &liveness{}
+			}
+			if clients[client].dead(client, touched) {
+				_ = os.Remove(filepath.Join(run, e.Name()))
+				_ = os.Remove(filepath.Join(run, client+feedReplySuffix))
+				delete(clients, client)
+				delete(answered, client)
+				continue
+			}
+			if answered[client] == q.Number {
+				continue
+			}
+			r, err := AnswerFeed(ctx, crawler, &q)
+			if err != nil && ctx.Err() != nil {
+				return
+			}
+			if writeJSON(run, client+feedReplySuffix, &r) == nil { // otherwise again: the disk may have been full
+				answered[client] = q.Number
+			}
+		}
+	}
+}

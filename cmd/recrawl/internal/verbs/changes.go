@@ -1,0 +1,173 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
+	"github.com/recrawl/recrawl/stores/pebblestore"
+)
+
+func (a *app) changes() *cli.Command {
+	return &cli.Command{
+		Name: "changes", Category: flags.StoreVerbs, Usage: "print what has changed since a consumer last read",
+		Description: `Prints a line of JSON for each page that is new, has changed, moved or is gone, in
+the order in which rounds found out. The consumer is a name of your choice. It is
+registered at first use, and remembers how far it has read: what was printed is
+not printed again, but if changes was killed while it printed, some lines are.
+The crawl keeps segments until all consumers have read them; a consumer that is
+not needed any more must be dropped.
+
+  recrawl changes -d crawl -consumer search
+  recrawl changes -d crawl -consumer search -follow | ./index
+  recrawl changes -d crawl -list
+  recrawl changes -d crawl -consumer search -drop
+
+If crawl -keep-bytes has removed segments that a consumer has yet to read, it gets
+a snapshot instead: a line of kind snapshot_begin, one of kind known, moved or gone
+for each page, and snapshot_end. A page that has no line is not in the crawl any
+more. What has changed since follows.
+
+If a crawl, fetch or sitemap is running in the directory, its process reads the
+changes, and changes prints them.`,
+		Flags: flags.Join(flags.Dir(),
+			&cli.StringFlag{Name: "consumer", Usage: "the `NAME` of the consumer"},
+			&cli.BoolFlag{Name: "follow", Usage: "wait for more, until interrupted"},
+			&cli.StringFlag{Name: "from", Value: "beginning", Usage: "where a new consumer begins: at the `beginning` of what is kept, now, or with a snapshot (default: beginning)"},
+			&cli.BoolFlag{Name: "every-visit", Usage: "with a new consumer: print every visit, also of pages that have not changed"},
+			&cli.BoolFlag{Name: "text", Usage: "with the text of each page"},
+			&cli.BoolFlag{Name: "list", Usage: "list the consumers and how far they are behind"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove the consumer"},
+			flags.Reporting()),
+		Action: a.printChanges,
+	}
+}
+
+var consumerStarts = map[string]recrawl.ConsumerStart{
+	"beginning": recrawl.StartAtBeginning, "now": recrawl.StartNow, "snapshot": recrawl.StartWithSnapshot,
+}
+
+func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
+	if err := flags.NoArgs(c); err != nil {
+		return err
+	}
+	q := control.FeedRequest{Consumer: c.String("consumer"), List: c.Bool("list"), Drop: c.Bool("drop"), Text: c.Bool("text")}
+	start, ok := consumerStarts[c.String("from")]
+	switch {
+	case !ok:
+		return flags.Usagef("-from: %q is not beginning, now or snapshot", c.String("from"))
+	case q.List && (q.Drop || q.Consumer != "" || c.Bool("follow")):
+		return flags.Usagef("-list takes no other flag of changes")
+	case q.Drop && c.Bool("follow"):
+		return flags.Usagef("-drop and -follow exclude each other")
+	case !q.List && q.Consumer == "":
+		return flags.Usagef("-consumer NAME is required, or -list")
+	}
+	q.Options = recrawl.ConsumerOptions{Start: start, EveryVisit: c.Bool("every-visit")}
+	f := feedOfCrawl{a: a, c: c, client: control.NewFeedClient(c.String("d"))}
+	defer f.client.Close()
+	err := f.print(ctx, &q)
+	if err != nil && ctx.Err() != nil && q.Ack != "" { // interrupted
+		keep, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer done()
+		q.AckOnly = true
+		_, _ = f.do(keep, q) // otherwise what was printed is printed again
+	}
+	return err
+}
+
+// print makes the requests, and prints the replies.
+func (f *feedOfCrawl) print(ctx context.Context, q *control.FeedRequest) error {
+	for {
+		r, err := f.do(ctx, *q)
+		switch {
+		case err != nil || q.Drop:
+			return err
+		case q.List:
+			return f.a.printConsumers(r.Consumers)
+		}
+		q.Ack = ""
+		w := bufio.NewWriter(f.a.out)
+		for _, line := range r.Lines {
+			_, _ = w.Write(append(line, '\n'))
+		}
+		if err := errors.Join(w.Flush(), f.a.printed()); err != nil {
+			return err
+		}
+		// What is printed is acknowledged with the next request.
+		if q.Ack = r.Last; r.Last != "" {
+			continue
+		}
+		if !f.c.Bool("follow") {
+			return nil
+		}
+		if err := f.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// feedOfCrawl is the change feed of a crawl, which this process opens for each request, or another
+// process has open. A slow reader of the output keeps no other verb from opening it.
+type feedOfCrawl struct {
+	a        *app
+	c        *cli.Command
+	client   *control.FeedClient
+	here     bool // this process opened the crawl for the last request
+	reported bool
+}
+
+func (f *feedOfCrawl) do(ctx context.Context, q control.FeedRequest) (r control.FeedReply, err error) {
+	for {
+		err = f.a.withCrawl(ctx, f.c, access{}, func(s *session) (err error) {
+			r, err = control.AnswerFeed(ctx, s.crawler, &q)
+			return err
+		})
+		if f.here = !errors.Is(err, pebblestore.ErrLocked); f.here {
+			return r, err
+		}
+		if !f.reported {
+			fmt.Fprintf(f.a.err, "recrawl: %v: reading the changes from that process, or waiting until it ends\n", err)
+			f.reported = true
+		}
+		if r, err = f.client.Do(ctx, q); !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+	}
+}
+
+// wait waits until there may be more changes.
+func (f *feedOfCrawl) wait(ctx context.Context) error {
+	for {
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !f.here {
+			return nil
+		}
+		// Nothing changes until a process opens the crawl to change it.
+		if used, err := pebblestore.InUse(f.c.String("d")); err != nil || used {
+			return err
+		}
+	}
+}
+
+func (a *app) printConsumers(all []recrawl.ConsumerStatus) error {
+	for _, j := range render.NewConsumersJSON(all) {
+		if err := a.printLine(j); err != nil {
+			return err
+		}
+	}
+	return a.printed()
+}
