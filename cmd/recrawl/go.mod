@@ -6,6 +6,7 @@ require (
 	github.com/recrawl/recrawl v0.0.0
 	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
+	github.com/recrawl/recrawl/stores/pgstore v0.0.0
 	github.com/urfave/cli/v3 v3.14.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/text v0.43.0
@@ -29,6 +30,10 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/golang/snappy v0.0.5-0.20231225225746-43d5d4cd4e0e // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.13.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/kr/pretty v0.3.1 // indirect
 	github.com/kr/text v0.2.0 // indirect
@@ -52,3 +57,5 @@ replace github.com/recrawl/recrawl => ../..
 replace github.com/recrawl/recrawl/schedule/simulate => ../../schedule/simulate
 
 replace github.com/recrawl/recrawl/stores/pebblestore => ../../stores/pebblestore
+
+replace github.com/recrawl/recrawl/stores/pgstore => ../../stores/pgstore

@@ -18,7 +18,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/linkdb"
-	"github.com/recrawl/recrawl/stores/pgstore/internal/pgtest"
+	"github.com/recrawl/recrawl/stores/pgstore/pgtest"
 )
 
 // A cut is how a proxy breaks a connection at COMMIT.

@@ -21,7 +21,7 @@ import (
 var (
 	// ErrNotStore says that the schema of a crawl holds tables of something else.
 	ErrNotStore = errors.New("pgstore: not a crawl")
-	// ErrNoCrawl says that a crawl that was to be read does not exist.
+	// ErrNoCrawl says that a crawl that must exist does not.
 	ErrNoCrawl = errors.New("pgstore: no such crawl")
 	// ErrVersion says that a crawl has a schema that this version of the package can
 	// neither use nor migrate.
@@ -44,11 +44,12 @@ const DefaultCrawl = "recrawl"
 //
 // It may be used from many goroutines at once.
 type DB struct {
-	name     string // of the crawl and its schema
-	place    string // for messages: host, database and crawl, without the password
-	readOnly bool
-	patience time.Duration
-	log      *slog.Logger
+	name      string // of the crawl and its schema
+	place     string // for messages: host, database and crawl, without the password
+	readOnly  bool
+	mustExist bool
+	patience  time.Duration
+	log       *slog.Logger
 
 	pool *pgxpool.Pool
 	// opening is the number of this opening of the crawl. Every change checks that the
@@ -88,7 +89,7 @@ func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB,
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{name: name, readOnly: o.ReadOnly, patience: o.Patience, log: o.Logger}
+	db := &DB{name: name, readOnly: o.ReadOnly, mustExist: o.MustExist, patience: o.Patience, log: o.Logger}
 	if db.leaseTime = o.leaseTime; db.leaseTime == 0 {
 		db.leaseTime = leaseTime
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/recrawl/recrawl/linkdb/linkdbtest"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/segment/segmenttest"
-	"github.com/recrawl/recrawl/stores/pgstore/internal/pgtest"
+	"github.com/recrawl/recrawl/stores/pgstore/pgtest"
 )
 
 // rig makes crawls on a server for the kits.

@@ -70,7 +70,7 @@ func (db *DB) migrate(ctx context.Context, steps []migration) error {
 		switch {
 		case err != nil:
 			return err
-		case version == 0 && db.readOnly:
+		case version == 0 && (db.readOnly || db.mustExist):
 			return fmt.Errorf("%s: %w", db.place, ErrNoCrawl)
 		case reader > len(steps):
 			return fmt.Errorf("%w: %s has version %d, which needs a recrawl that knows version %d; this one knows %d", ErrVersion, db.place, version, reader, len(steps))

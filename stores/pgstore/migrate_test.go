@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/recrawl/recrawl/stores/pgstore/internal/pgtest"
+	"github.com/recrawl/recrawl/stores/pgstore/pgtest"
 )
 
 // nextVersions adds two versions to the present ones: the first can be used by the package of

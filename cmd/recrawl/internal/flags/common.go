@@ -14,7 +14,7 @@ import (
 
 // Dir returns the flag -d.
 func Dir() cli.Flag {
-	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl (required)"}
+	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl, or the URL of a database: postgres://HOST/DATABASE?crawl=NAME (required)"}
 }
 
 // Seeds returns the flag -seeds.

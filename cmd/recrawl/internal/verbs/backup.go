@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -46,6 +47,9 @@ waits until it ends.`,
 				return flags.Usagef("-d DIR is required: the directory of the crawl")
 			case c.Args().Len() != 1:
 				return flags.Usagef("backup takes one argument, the directory of the new crawl")
+			}
+			if err := crawls.NeedDirectory(c.Name, c.String("d")); err != nil {
+				return err
 			}
 			if _, err := flags.Clock(c); err != nil {
 				return err
@@ -94,7 +98,7 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 			db, err = a.openToRead(ctx, c, onceCache)
 		}
 		if err == nil {
-			r, err = db.Backup(ctx, to, o)
+			r, err = db.(*pebblestore.DB).Backup(ctx, to, o)
 			return r, errors.Join(err, db.Close())
 		}
 		if !errors.Is(err, pebblestore.ErrLocked) {

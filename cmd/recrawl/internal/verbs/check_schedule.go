@@ -10,13 +10,13 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -74,7 +74,7 @@ the schedule are the crawl's.
 
 // savedPolicies returns the policies of a crawl by its saved flags, with the plan of a learned
 // schedule.
-func savedPolicies(ctx context.Context, db *pebblestore.DB, conf *nutchconf.Options) (o recrawl.Options, err error) {
+func savedPolicies(ctx context.Context, db crawls.DB, conf *nutchconf.Options) (o recrawl.Options, err error) {
 	if conf != nil {
 		o = conf.Crawl
 	}

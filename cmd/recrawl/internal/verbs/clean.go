@@ -8,10 +8,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/index"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) clean() *cli.Command {
@@ -34,7 +34,7 @@ summary in JSON goes to standard output.
 				return err
 			}
 			o := index.CleanOptions{NutchCompat: flags.NutchCompat(c, conf)}
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				var r index.CleanReport
 				err := a.writing(c, func(w io.Writer) error {
 					out := index.NewJSONL(w)

@@ -9,8 +9,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
+	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) compact() *cli.Command {
@@ -28,6 +30,9 @@ be killed and run again.
 			if err := flags.NoArgs(c); err != nil {
 				return err
 			}
+			if err := crawls.NeedDirectory(c.Name, c.String("d")); err != nil {
+				return err
+			}
 			if _, err := flags.Clock(c); err != nil {
 				return err
 			}
@@ -37,7 +42,7 @@ be killed and run again.
 			}
 			before, err := databases(c.String("d"))
 			if err == nil {
-				err = db.Compact(ctx)
+				err = db.(*pebblestore.DB).Compact(ctx)
 			}
 			if err := errors.Join(err, db.Close()); err != nil {
 				return err

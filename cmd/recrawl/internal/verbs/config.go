@@ -10,8 +10,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/stores/pgstore"
 )
 
 func (a *app) config() *cli.Command {
@@ -110,10 +112,13 @@ func (a *app) printConfig(ctx context.Context, root, c *cli.Command) error {
 // savedFlags returns the flags that the crawl remembers; none if there is no crawl. If
 // another process has it open, that is said, and no error.
 func (a *app) savedFlags(ctx context.Context, c *cli.Command) (map[string]string, error) {
-	if c.String("d") == "" || crawlIn(c.String("d")) != nil {
+	if name := c.String("d"); name == "" || !crawls.IsURL(name) && crawlIn(name) != nil {
 		return nil, nil
 	}
 	db, err := a.openToRead(ctx, c, onceCache)
+	if errors.Is(err, pgstore.ErrNoCrawl) {
+		return nil, nil
+	}
 	if errors.Is(err, pebblestore.ErrLocked) {
 		fmt.Fprintf(a.err, "recrawl: %v; the flags that the crawl remembers are not shown\n", err)
 		return nil, nil

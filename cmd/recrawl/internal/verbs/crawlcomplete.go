@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) crawlcomplete() *cli.Command {
@@ -23,7 +23,7 @@ func (a *app) crawlcomplete() *cli.Command {
 			if err != nil || level > hoststat.Domain {
 				return flags.Usagef("-mode: %q is not one of host and domain", c.String("mode"))
 			}
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				shares, err := hoststat.Shares(ctx, db.Crawl(), level)
 				if err != nil {
 					return err

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 // none stands for a URL that has no such part.
@@ -32,7 +32,7 @@ without such a part, as an IP address has no suffix.
 			if err != nil {
 				return flags.Usagef("domainstats needs one of host, domain, suffix and tld, not %q", c.Args().First())
 			}
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				shares, err := hoststat.Shares(ctx, db.Crawl(), level)
 				if err != nil {
 					return err

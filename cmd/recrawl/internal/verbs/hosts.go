@@ -11,12 +11,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutch/expression"
 	"github.com/recrawl/recrawl/nutch/nutchtext"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) hosts() *cli.Command {
@@ -53,7 +53,7 @@ visits ended, and its statistics, once updatehostdb has computed them.
 			if c.Bool("dumpHomepages") && c.Bool("dumpHostnames") {
 				return flags.Usagef("-dumpHomepages and -dumpHostnames exclude each other")
 			}
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				scan := db.Hosts().Scan(ctx)
 				if name := c.String("get"); name != "" {
 					h, err := db.Hosts().Get(ctx, strings.ToLower(name))

@@ -9,11 +9,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/scoring"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -46,7 +46,7 @@ all. Pages that no longer exist or ask not to be indexed are lines with
 				return err
 			}
 			// It asks for the record and the inlinks of each page, in the order of segments.
-			return a.readStoreWithCache(ctx, c, 0, func(db *pebblestore.DB) error {
+			return a.readStoreWithCache(ctx, c, 0, func(db crawls.DB) error {
 				k, err := flags.ReadSavedFlags(ctx, db.Crawl())
 				if err != nil {
 					return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/merge"
@@ -32,7 +33,7 @@ mergelinkdb and mergesegs.
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: by the time of the next fetch minus the interval, and on a tie for the first directory"},
 			flags.NutchConf(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
+			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst crawls.DB, srcs []crawls.DB) error {
 				accept, err := flags.AcceptURLs(c, conf, urlfilter.CrawlDB)
 				if err != nil {
 					return err
@@ -62,7 +63,7 @@ mergelinkdb and mergesegs.
 }
 
 // mergeInto opens the crawls that the arguments name, and that of -d.
-func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error) (err error) {
+func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutchconf.Options, dst crawls.DB, srcs []crawls.DB) error) (err error) {
 	if !c.Args().Present() {
 		return flags.Usagef("%s needs the directories of the crawls to merge", c.Name)
 	}
@@ -89,7 +90,7 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		}
 		seen[real] = true
 	}
-	var srcs []*pebblestore.DB
+	var srcs []crawls.DB
 	defer func() {
 		for _, s := range srcs {
 			if e := s.Close(); err == nil {
@@ -98,11 +99,8 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		}
 	}()
 	for _, dir := range c.Args().Slice() {
-		if err := crawlIn(dir); err != nil {
-			return err
-		}
 		err := a.waitForLock(ctx, dir, func() error {
-			s, err := pebblestore.Open(dir, pebblestore.Options{Logger: a.logger(c), ReadOnly: true, CacheSize: onceCache})
+			s, err := a.openToMerge(ctx, c, dir)
 			if err == nil {
 				srcs = append(srcs, s)
 			}
@@ -121,4 +119,19 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 		err = e
 	}
 	return err
+}
+
+// openToMerge opens a crawl that an argument names.
+func (a *app) openToMerge(ctx context.Context, c *cli.Command, name string) (crawls.DB, error) {
+	if crawls.IsURL(name) {
+		return crawls.OpenURL(ctx, name, crawls.Options{ReadOnly: true, Logger: a.logger(c)})
+	}
+	if err := crawlIn(name); err != nil {
+		return nil, err
+	}
+	db, err := pebblestore.Open(name, pebblestore.Options{Logger: a.logger(c), ReadOnly: true, CacheSize: onceCache})
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
 }

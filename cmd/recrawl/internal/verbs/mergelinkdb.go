@@ -6,11 +6,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/crawldb/merge"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -26,7 +26,7 @@ crawl of -d is created if it does not exist.
 			&cli.IntFlag{Name: "max-inlinks", Usage: "keep at most `N` links to a page, those from the first pages in key order (0: 10,000; -1: all)"},
 			flags.NutchConf(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst *pebblestore.DB, srcs []*pebblestore.DB) error {
+			return a.mergeInto(ctx, c, func(conf *nutchconf.Options, dst crawls.DB, srcs []crawls.DB) error {
 				accept, err := flags.AcceptURLs(c, conf, urlfilter.LinkDB)
 				if err != nil {
 					return err

@@ -12,8 +12,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/stores/pgstore"
 )
 
 // crawlIn returns an error if a directory does not exist, or has nothing in it but a
@@ -27,18 +29,22 @@ func crawlIn(dir string) error {
 	return nil
 }
 
-// open opens the directory of the crawl, which must exist for verbs that read.
-func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.Options)) (*pebblestore.DB, error) {
+// open opens the crawl, which must exist for verbs that read.
+func (a *app) open(ctx context.Context, c *cli.Command, mustExist, readOnly bool, cache int64) (crawls.DB, error) {
 	dir := c.String("d")
 	if dir == "" {
 		return nil, flags.Usagef("-d DIR is required: the directory of the crawl")
 	}
+	if crawls.IsURL(dir) {
+		db, err := crawls.OpenURL(ctx, dir, crawls.Options{ReadOnly: readOnly, MustExist: mustExist, Logger: a.logger(c)})
+		if errors.Is(err, pgstore.ErrNoCrawl) {
+			err = howToStart(c, err)
+		}
+		return db, err
+	}
 	if mustExist {
 		if err := crawlIn(dir); err != nil {
-			if c.Name == "crawl" {
-				return nil, fmt.Errorf("%w, and no seed to start one; give URLs or -seeds FILE", err)
-			}
-			return nil, fmt.Errorf("%w; inject or crawl creates one", err)
+			return nil, howToStart(c, err)
 		}
 	}
 	o := pebblestore.Options{Logger: a.logger(c), OnRoom: reportDiskSpace(a.err)}
@@ -50,10 +56,23 @@ func (a *app) open(c *cli.Command, mustExist bool, adjust ...func(*pebblestore.O
 	if o.MinFree, err = flags.ReadMinFree(c); err != nil {
 		return nil, err
 	}
-	for _, f := range adjust {
-		f(&o)
+	o.ReadOnly = readOnly
+	if cache != 0 {
+		o.CacheSize = cache
 	}
-	return pebblestore.Open(dir, o)
+	db, err := pebblestore.Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// howToStart adds to the error of a crawl that does not exist how one is made.
+func howToStart(c *cli.Command, err error) error {
+	if c.Name == "crawl" {
+		return fmt.Errorf("%w, and no seed to start one; give URLs or -seeds FILE", err)
+	}
+	return fmt.Errorf("%w; inject or crawl creates one", err)
 }
 
 // lockPatience is how long a verb waits for one that has announced no long run.
@@ -85,9 +104,9 @@ func (a *app) waitForLock(ctx context.Context, dir string, open func() error) er
 
 // openToChange opens the directory once there is room on the disk for it and no short verb
 // has it open.
-func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) (db *pebblestore.DB, err error) {
+func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) (db crawls.DB, err error) {
 	open := func() error {
-		return a.waitForLock(ctx, c.String("d"), func() error { db, err = a.open(c, mustExist); return err })
+		return a.waitForLock(ctx, c.String("d"), func() error { db, err = a.open(ctx, c, mustExist, false, 0); return err })
 	}
 	if n, bad := flags.ReadMinFree(c); n < 0 || bad != nil {
 		err = open()
@@ -100,9 +119,9 @@ func (a *app) openToChange(ctx context.Context, c *cli.Command, mustExist bool) 
 // openToRead opens the directory for reading once no short verb changes it; others may be
 // reading it. It changes nothing there: what a crash has left in a log is replayed in memory.
 // cache is the size of the cache of the engine, zero for its default.
-func (a *app) openToRead(ctx context.Context, c *cli.Command, cache int64) (db *pebblestore.DB, err error) {
+func (a *app) openToRead(ctx context.Context, c *cli.Command, cache int64) (db crawls.DB, err error) {
 	err = a.waitForLock(ctx, c.String("d"), func() error {
-		db, err = a.open(c, true, func(o *pebblestore.Options) { o.ReadOnly, o.CacheSize = true, cache })
+		db, err = a.open(ctx, c, true, true, cache)
 		return err
 	})
 	return db, err

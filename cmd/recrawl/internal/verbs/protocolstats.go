@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) protocolstats() *cli.Command {
@@ -20,7 +20,7 @@ status: crawl and update store it with -visit-meta or with -conf.
   recrawl protocolstats -d crawl`,
 		Flags: flags.Join(flags.Dir(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				counts, err := hoststat.Codes(ctx, db.Crawl())
 				if err != nil {
 					return err

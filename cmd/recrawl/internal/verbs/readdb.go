@@ -10,11 +10,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/nutch/nutchtext"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -87,7 +87,7 @@ func (a *app) runReaddb(ctx context.Context, c *cli.Command) error {
 		}
 		return a.withCrawl(ctx, c, access{}, func(s *session) error { return a.stats(ctx, c, s, format, quantiles) })
 	}
-	return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+	return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 		switch mode {
 		case "url":
 			return a.record(ctx, c, db, format)
@@ -149,7 +149,7 @@ func readdbFormat(c *cli.Command, mode string) (format string, err error) {
 }
 
 // record shows the record of one URL.
-func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, format string) error {
+func (a *app) record(ctx context.Context, c *cli.Command, db crawls.DB, format string) error {
 	// As given first, since the crawl may have its own normalizers.
 	u := c.String("url")
 	d, err := db.Crawl().Get(ctx, u)
@@ -173,7 +173,7 @@ func (a *app) record(ctx context.Context, c *cli.Command, db *pebblestore.DB, fo
 	return render.Record(a.out, &d)
 }
 
-func (a *app) top(ctx context.Context, c *cli.Command, db *pebblestore.DB, format string, n int) error {
+func (a *app) top(ctx context.Context, c *cli.Command, db crawls.DB, format string, n int) error {
 	least := c.Float("min")
 	if math.IsNaN(least) {
 		return flags.Usagef("-min: NaN is not a score")

@@ -11,12 +11,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/nutch/nutchtext"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) readlinks() *cli.Command {
@@ -54,7 +54,7 @@ link is on and the page it leads to, the input of recrawl scoring simulate.
 					return err
 				}
 			}
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				if format == "nutch" {
 					render.Exact(a.out)
 				}

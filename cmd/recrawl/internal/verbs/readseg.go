@@ -15,11 +15,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/segment"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 func (a *app) readseg() *cli.Command {
@@ -48,7 +48,7 @@ records in each part. Given a segment, prints its records, part by part. With -u
 			if err != nil {
 				return err
 			}
-			return a.readStore(ctx, c, func(db *pebblestore.DB, _ func() time.Time) error {
+			return a.readStore(ctx, c, func(db crawls.DB, _ func() time.Time) error {
 				switch name := c.Args().First(); {
 				case list:
 					return a.listSegments(ctx, c, db.Segments(), name)

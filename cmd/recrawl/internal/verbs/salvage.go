@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -35,6 +36,9 @@ and 1 if salvage failed or was interrupted.
 				return flags.Usagef("-d DIR is required: the directory of the damaged crawl")
 			case c.Args().Len() != 1:
 				return flags.Usagef("salvage takes one argument, the directory of the new crawl")
+			}
+			if err := crawls.NeedDirectory(c.Name, c.String("d")); err != nil {
+				return err
 			}
 			if _, err := flags.Clock(c); err != nil {
 				return err

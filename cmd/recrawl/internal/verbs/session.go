@@ -11,6 +11,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/hostdb"
@@ -22,7 +23,7 @@ import (
 
 // session is an open crawl.
 type session struct {
-	db       *pebblestore.DB
+	db       crawls.DB
 	crawler  *recrawl.Crawler
 	client   *httpproto.Client
 	conf     *nutchconf.Options // nil without -conf
@@ -222,7 +223,10 @@ func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 	if !c.Bool("json") {
 		hide = render.ShowProgress(a.err, s.crawler)
 	}
-	quiet := control.Announce(s.db, s.crawler, c.Name)
+	quiet := func() {}
+	if db, ok := s.db.(*pebblestore.DB); ok { // others find a directory locked, and ask in it
+		quiet = control.Announce(db, s.crawler, c.Name)
+	}
 	return func() { quiet(); hide() }
 }
 
@@ -243,7 +247,7 @@ func (a *app) reportNotes(c *cli.Command, o *nutchconf.Options) {
 }
 
 // readStore opens the crawl for a verb that makes no crawler, and closes it.
-func (a *app) readStore(ctx context.Context, c *cli.Command, verb func(*pebblestore.DB, func() time.Time) error) error {
+func (a *app) readStore(ctx context.Context, c *cli.Command, verb func(crawls.DB, func() time.Time) error) error {
 	if err := oneArgAtMost(c); err != nil {
 		return err
 	}
@@ -251,12 +255,12 @@ func (a *app) readStore(ctx context.Context, c *cli.Command, verb func(*pebblest
 	if err != nil {
 		return err
 	}
-	return a.readStoreWithCache(ctx, c, onceCache, func(db *pebblestore.DB) error { return verb(db, now) })
+	return a.readStoreWithCache(ctx, c, onceCache, func(db crawls.DB) error { return verb(db, now) })
 }
 
 // readStoreWithCache is readStore for a verb with any arguments and with a cache of its own
 // size: see openToRead.
-func (a *app) readStoreWithCache(ctx context.Context, c *cli.Command, cache int64, verb func(*pebblestore.DB) error) error {
+func (a *app) readStoreWithCache(ctx context.Context, c *cli.Command, cache int64, verb func(crawls.DB) error) error {
 	if _, err := flags.Clock(c); err != nil {
 		return err
 	}
@@ -268,7 +272,7 @@ func (a *app) readStoreWithCache(ctx context.Context, c *cli.Command, cache int6
 }
 
 // changeStore opens the crawl for a verb that makes no crawler and takes no argument.
-func (a *app) changeStore(ctx context.Context, c *cli.Command, verb func(*pebblestore.DB, func() time.Time) error) error {
+func (a *app) changeStore(ctx context.Context, c *cli.Command, verb func(crawls.DB, func() time.Time) error) error {
 	if err := flags.NoArgs(c); err != nil {
 		return err
 	}
@@ -276,7 +280,7 @@ func (a *app) changeStore(ctx context.Context, c *cli.Command, verb func(*pebble
 	if err != nil {
 		return err
 	}
-	return retryVerbWhileFull(ctx, a, c, func(db *pebblestore.DB) error { return verb(db, now) }, func(verb func(*pebblestore.DB) error) error {
+	return retryVerbWhileFull(ctx, a, c, func(db crawls.DB) error { return verb(db, now) }, func(verb func(crawls.DB) error) error {
 		db, err := a.openToChange(ctx, c, true)
 		if err != nil {
 			return err
@@ -286,7 +290,7 @@ func (a *app) changeStore(ctx context.Context, c *cli.Command, verb func(*pebble
 }
 
 // closeAfter runs a verb and closes the store.
-func closeAfter(db *pebblestore.DB, verb func(*pebblestore.DB) error) error {
+func closeAfter(db crawls.DB, verb func(crawls.DB) error) error {
 	err := verb(db)
 	if e := db.Close(); err == nil {
 		err = e

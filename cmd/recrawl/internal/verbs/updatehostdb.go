@@ -11,11 +11,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -58,7 +58,7 @@ are looked up only on request.
 			if err != nil {
 				return err
 			}
-			return a.changeStore(ctx, c, func(db *pebblestore.DB, now func() time.Time) error {
+			return a.changeStore(ctx, c, func(db crawls.DB, now func() time.Time) error {
 				o.Now = now
 				r, err := hoststat.Run(ctx, db.Crawl(), db.Hosts(), o)
 				if err != nil {

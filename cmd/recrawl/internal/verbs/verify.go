@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/crawldb/verify"
@@ -35,6 +36,9 @@ rest. The torn end of a log after a crash was never acknowledged, and is no dama
 			dir := c.String("d")
 			if dir == "" {
 				return flags.Usagef("-d DIR is required: the directory of the crawl")
+			}
+			if err := crawls.NeedDirectory(c.Name, c.String("d")); err != nil {
+				return err
 			}
 			now, err := flags.Clock(c)
 			if err != nil {

@@ -1,0 +1,80 @@
+//go:build servers
+
+package main_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recrawl/recrawl/protocol/webtest"
+	"github.com/recrawl/recrawl/stores/pgstore/pgtest"
+)
+
+// serveInto is serve for a crawl in a database.
+func serveInto(t *testing.T, dsn string, w *webtest.Web) *site {
+	t.Helper()
+	s := serve(t, w)
+	s.dir = dsn
+	return s
+}
+
+// A crawl in PostgreSQL gives what a crawl in a directory gives, also if its process is killed
+// again and again.
+func TestCrawlInPostgresGivesWhatDirectoryGives(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	web := func() *webtest.Web { return &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true} }
+	inDir := serve(t, web())
+	ok(t, inDir.crawl(append([]string{"-topN", "20"}, inDir.web.Seeds()...)...)...)
+	want := dump(t, inDir.dir)
+
+	undisturbed := serveInto(t, pgtest.DSNAt(server.Address(), "undisturbed"), web())
+	ok(t, undisturbed.crawl(append([]string{"-topN", "20"}, undisturbed.web.Seeds()...)...)...)
+	same(t, "in PostgreSQL", dump(t, undisturbed.dir), want)
+	if out := ok(t, undisturbed.crawl()...); !strings.HasPrefix(out, "0 rounds, 0 visits") {
+		t.Errorf("crawl after the last round says %q", out)
+	}
+
+	killed := serveInto(t, pgtest.DSNAt(server.Address(), "killed"), web())
+	args := killed.crawl(append([]string{"-topN", "20"}, killed.web.Seeds()...)...)
+	for _, after := range []time.Duration{400 * time.Millisecond, 6 * time.Second} { // the second waits for the lease of the first
+		c := exec.Command(program, args...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(after)
+		c.Process.Kill()
+		c.Wait()
+	}
+	ok(t, args...)
+	same(t, "after kills", dump(t, killed.dir), want)
+}
+
+// What a verb cannot do with a database, and a crawl that is in use, are errors that say so.
+func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	dsn := pgtest.DSNAt(server.Address(), "verbs")
+	for _, test := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"readdb", "-d", dsn, "-stats"}, 1, "no such crawl"},
+		{[]string{"inject", "-d", dsn, "http://site.example/"}, 0, ""},
+		{[]string{"verify", "-d", dsn}, 2, "works on the files"},
+		{[]string{"salvage", "-d", dsn, t.TempDir() + "/new"}, 2, "works on the files"},
+		{[]string{"backup", "-d", dsn, t.TempDir() + "/new"}, 2, "works on the files"},
+		{[]string{"compact", "-d", dsn}, 2, "works on the files"},
+		{[]string{"readdb", "-d", "mysql://host/db", "-stats"}, 2, "mysql://"},
+		{[]string{"readdb", "-d", "postgres://recrawl@127.0.0.1:1/none", "-stats"}, 1, "127.0.0.1"},
+		{[]string{"readdb", "-d", dsn, "-stats"}, 0, ""},
+		{[]string{"status", "-d", dsn}, 0, ""},
+		{[]string{"mergedb", "-d", t.TempDir() + "/dir", dsn}, 0, ""},
+	} {
+		r := recrawl(t, test.args...)
+		if r.code != test.code || !strings.Contains(r.err, test.text) {
+			t.Errorf("recrawl %s: exit %d, want %d with %q\n%s", strings.Join(test.args, " "), r.code, test.code, test.text, r.err)
+		}
+	}
+}
