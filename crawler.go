@@ -56,16 +56,18 @@ type Crawler struct {
 	owned      []func() error // what Close closes, in reverse order
 
 	ranker       rank.Ranker
-	roundMutex   ctxMutex // held while a round is made
-	accountMutex ctxMutex // held while visits are added to the account
-	updateMutex  ctxMutex // held while a segment is folded in
-	feedMutex    ctxMutex // held while marks of the change feed are written
-	feedNews     news     // of published segments and consumers that have lapsed
-	readers      readers  // of the change feed
-	wakeup       chan struct{}
+	roundMutex   ctxMutex      // held while a round is made
+	accountMutex ctxMutex      // held while visits are added to the account
+	updateMutex  ctxMutex      // held while a segment is folded in
+	feedMutex    ctxMutex      // held while marks of the change feed are written
+	feedNews     news          // of published segments and consumers that have lapsed
+	readers      readers       // of the change feed
+	wakeup       chan struct{} // ends the wait of a Run
+	urgent       chan struct{} // ends a round: see endForUrgent
 	status       status
 	current      currentPlanner
-	delivered    delivered // used only while roundMutex is held
+	delivered    delivered         // used only while roundMutex is held
+	gatherer     generate.Gatherer // likewise
 
 	// damageMutex guards the two fields below.
 	damageMutex   sync.Mutex
@@ -81,7 +83,8 @@ func New(s Stores, o Options) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{stores: s, opts: o, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), feedMutex: newCtxMutex(), wakeup: make(chan struct{}, 1)}
+	c := &Crawler{stores: s, opts: o, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), feedMutex: newCtxMutex(), wakeup: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+	c.gatherer.Early = c.earlyVisit
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

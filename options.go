@@ -159,6 +159,12 @@ type RunOptions struct {
 	// Wait makes Run wait when nothing is due, until something is due or injected,
 	// instead of returning. Once a minute it checks whether somebody else has written
 	// to the store, which takes a full scan unless that is a crawldb.DueStore.
+	//
+	// What is urgent does not wait for the end of a long round: URLs of GenerateFree, new
+	// URLs of Inject, and a page that Signal makes due. Such a Run then ends the visits of the round
+	// after two seconds, or ten times the time that its selection took; those that are under way
+	// are completed, and the pages that are left are due as before. A round of GenerateFree, or one that
+	// was interrupted before, is not ended.
 	Wait bool
 	// Gather is how long before it is due a Run that Waits may visit a page, so that pages
 	// that fall due one after the other share a round: this long, or a hundredth of the time
@@ -169,7 +175,7 @@ type RunOptions struct {
 	//
 	// A round begins when a page is due, at once, and never waits for others. What is due soon
 	// joins it in the order of the times, up to the first page that must not be visited so early, or
-	// for whose host RoundTime has no room; so a round that takes long does not make other pages late.
+	// for whose host RoundTime has no room; so what joins a round makes no other page late.
 	//
 	// It has no effect on a selection with Ahead or NutchCompat in Generate, and none with
 	// a schedule that is not a schedule.HorizonSchedule.

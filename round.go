@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
@@ -82,10 +83,19 @@ func (c *Crawler) reload() {
 }
 
 func (c *Crawler) processNext(ctx context.Context, o generate.Options, why roundCaller, r *Report) error {
+	c.forgetUrgent()
 	name, damaged, err := c.unfinished(ctx)
 	r.Damaged = damaged
+	var end <-chan struct{}
 	if err == nil && name == "" {
+		began := time.Now()
 		name, err = c.selectDue(ctx, o, why, r)
+		// What a list has that is not due would be lost, if it is not visited now.
+		if why == calledByRun && c.opts.Run.Wait && !r.ahead && name != "" {
+			var stop func()
+			end, stop = c.endForUrgent(ctx, time.Since(began))
+			defer stop()
+		}
 	}
 	if err != nil || name == "" {
 		return err
@@ -96,7 +106,7 @@ func (c *Crawler) processNext(ctx context.Context, o generate.Options, why round
 		}
 	}
 	r.Rounds, r.Segments = 1, []string{name}
-	err = c.processSegment(ctx, name, r)
+	err = c.processSegment(ctx, name, end, r)
 	if isDamageOf(err, name) && ctx.Err() == nil {
 		// It would end each round from now on, for the sake of a list's worth of pages.
 		c.setAside(name, err)
@@ -123,11 +133,11 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCa
 		}
 		o = c.limitToRoundTime(o)
 	}
-	early := c.earlyVisit
-	if why != calledByRun || !c.gathers() {
-		early = nil
+	run := generate.Run
+	if why == calledByRun && c.gathers() {
+		run = c.gatherer.Run
 	}
-	g, err := generate.Gather(ctx, c.stores.Crawl, c.stores.Segments, o, early)
+	g, err := run(ctx, c.stores.Crawl, c.stores.Segments, o)
 	for _, url := range g.RejectedSeeds {
 		r.RefusedSeeds = append(r.RefusedSeeds, segment.Visit{URL: url, Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "the rules reject it"}})
 	}
@@ -172,14 +182,15 @@ func (c *Crawler) limitToRoundTime(o generate.Options) generate.Options {
 	return o
 }
 
-// processSegment takes a segment through the stages that it has not been through.
-func (c *Crawler) processSegment(ctx context.Context, name string, r *Report) error {
+// processSegment takes a segment through the stages that it has not been through. If end is closed, the
+// pages that are not visited yet are left to other rounds.
+func (c *Crawler) processSegment(ctx context.Context, name string, end <-chan struct{}, r *Report) error {
 	c.status.setStage("fetch", name)
-	stage := c.Fetch
-	if c.opts.ParseLater {
-		stage = c.FetchOnly
+	o := c.fetchOptions(!c.opts.ParseLater)
+	if end != nil {
+		o.Limits.End = end
 	}
-	f, err := stage(ctx, name)
+	f, err := fetch.Run(ctx, c.stores.Segments, name, o)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Visits, f.Bytes, f.Links, f.LinksRejected
 	r.RefusedSeeds = append(r.RefusedSeeds, f.RefusedSeeds...)
 	r.Redirects, r.Sitemaps, r.refused = f.Redirects, f.Sitemaps, c.status.takeRefused()

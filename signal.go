@@ -34,12 +34,14 @@ func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 	if now := o.Now(); at.IsZero() || at.After(now) {
 		at = now
 	}
-	found := false
+	found, due := false, false
 	err = c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: []string{normal}, Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		if found = old != nil; !found {
 			return nil, nil
 		}
-		return update.Signal(old, at, h.Signals, o), nil
+		d := update.Signal(old, at, h.Signals, o)
+		due = o.Schedule.Due(d, o.Now())
+		return d, nil
 	}})
 	if err == nil && !found {
 		err = crawldb.ErrNotFound
@@ -47,6 +49,10 @@ func (c *Crawler) Signal(ctx context.Context, url string, at time.Time) error {
 	if err != nil {
 		return fail(err)
 	}
-	c.wake()
+	if due {
+		c.urge()
+	} else {
+		c.wake()
+	}
 	return nil
 }

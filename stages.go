@@ -35,7 +35,11 @@ func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, 
 	if len(r.Bad) > 0 {
 		c.opts.Logger.Warn("recrawl: seeds were left out", "filtered", r.Filtered, "invalid", r.Invalid, "first", r.Bad[0].Error())
 	}
-	c.wake()
+	if r.New > 0 {
+		c.urge()
+	} else {
+		c.wake()
+	}
 	return r, err
 }
 
@@ -61,7 +65,8 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 }
 
 // GenerateFree fetches the given URLs now: it makes a segment of them, due or not, which the next
-// round takes up, whatever schedule and budget say. The URLs need not be in the crawl db.
+// round takes up, whatever schedule and budget say. A Run that waits ends the round under way for it: see
+// RunOptions.Wait. The URLs need not be in the crawl db.
 // Politeness still holds, and the requests carry no validators. See generate.Free. No segment in
 // the report means that the rules reject all of the URLs. All others are on the list, so
 // many of one host make the round longer than RoundTime.
@@ -69,7 +74,7 @@ func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error
 	o := c.generateOptions()
 	o.Known = c.stores.Crawl
 	r, err := generate.Free(ctx, c.stores.Segments, urls, o)
-	c.wake()
+	c.urge()
 	return r, err
 }
 

@@ -53,6 +53,8 @@ Modes, each with the command that makes its tables of docs/benchmarks.md alone:
           go run ./bench db -urls 1000000,10000000 -rounds 2
   engines the crawl db in PostgreSQL beside pebblestore
           go run ./bench engines -postgres 'host=/tmp user=me dbname=test'
+  endless pages that fall due one by one, in an endless run and in one round
+          go run ./bench endless -urls 10000,1000000
   all     pages and db, written into the document
           go run ./bench all -write docs/benchmarks.md
 
@@ -99,6 +101,8 @@ func run(ctx context.Context, args []string) error {
 		return db(ctx, args)
 	case "engines":
 		return engines(ctx, args)
+	case "endless":
+		return endless(ctx, args)
 	case "all":
 		return everything(ctx, args)
 	default:

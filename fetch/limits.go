@@ -36,6 +36,8 @@ func (l *loop) checkLimits(wake *time.Time) (hit bool) {
 	case !m.deadline.IsZero() && !now.Before(m.deadline):
 		m.left = &l.report.TimedOut
 		l.opts.Logger.Warn("fetch: time limit reached", "limit", l.opts.Limits.TimeLimit)
+	case isClosed(l.opts.Limits.End):
+		m.left = &l.report.Ended
 	case m.tooSlow(now, &l.opts):
 		m.left = &l.report.TooSlow
 		l.opts.Logger.Warn("fetch: ended because it is too slow", "least", l.opts.Limits.MinRate, "seconds", l.opts.Limits.MinRateSeconds)
@@ -65,4 +67,13 @@ func (m *limits) tooSlow(now time.Time, o *Options) bool {
 	}
 	m.sampled, m.sample, m.next = now, m.visits, now.Add(time.Second)
 	return m.tooLow >= o.Limits.MinRateSeconds
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -55,6 +55,26 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
+// End ends a run as a time limit does, once: the visit under way ends as it would.
+func TestEndOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{latency: time.Second}
+		r := newRig(t, s, pageURLs(host, 9)...)
+		end := make(chan struct{})
+		r.o.Limits.End = end
+		began := time.Now()
+		time.AfterFunc(18500*time.Millisecond, func() { close(end) })
+		rep := r.run(seg)
+		if took := time.Since(began); took != 19*time.Second || rep.Visited() != 3 || rep.Ended != 6 || rep.TimedOut != 0 {
+			t.Errorf("it took %v: %+v", took, rep)
+		}
+		if again := r.run(seg); !again.Already {
+			t.Errorf("%+v", again)
+		}
+		aligned(t, r.db.Segments(), seg)
+	})
+}
+
 // Pages left by a limit are not lost: their leases end with the update, and their due time
 // stays.
 func TestTimeLimitLosesNothing(t *testing.T) {

@@ -302,9 +302,12 @@ func (l *loop) runUntilDone(ctx context.Context, stop, hire func(), jobs chan<- 
 			wake = time.Now().Add(time.Hour)
 		}
 		timer.Reset(time.Until(wake))
-		done := ctx.Done()
+		done, end := ctx.Done(), l.opts.Limits.End
 		if failed != nil {
 			done = nil
+		}
+		if failed != nil || l.limits.left != nil {
+			end = nil
 		}
 		select {
 		case r := <-results:
@@ -314,6 +317,7 @@ func (l *loop) runUntilDone(ctx context.Context, stop, hire func(), jobs chan<- 
 			}
 		case <-timer.C:
 		case <-done:
+		case <-end:
 		}
 		if len(l.group) > 0 && time.Since(l.groupSince) >= l.groupAge {
 			l.groupAge = min(2*l.groupAge, groupAge)

@@ -213,6 +213,8 @@ type Limits struct {
 	// are always made. A run that resumes an interrupted one has the full time again.
 	// (Nutch: fetcher.timelimit.mins.)
 	TimeLimit time.Duration
+	// End ends a run, as TimeLimit does, when it is closed; nil means never.
+	End <-chan struct{}
 	// MinRate ends a run, as TimeLimit does, that makes fewer visits per second than this
 	// for MinRateSeconds seconds in a row (zero means 5); zero or less means never. The
 	// first MinRateAfter of a run does not count; zero means 5 minutes, negative none.

@@ -152,6 +152,8 @@ type Report struct {
 	// Options.Limits.TimeLimit or MinRate. (Nutch: hit_by_timelimit_total,
 	// hit_by_throughput_threshold_total.)
 	TimedOut, TooSlow int
+	// Ended counts those that were left because Options.Limits.End was closed.
+	Ended int
 	// Causes says why pages were not visited or visits failed, Latency how long
 	// visits took.
 	Causes  Causes

@@ -11,31 +11,40 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Gather is [Run] for a crawl without end, in which pages fall due one after the other: so that
-// they share rounds, it also selects pages that are due soon, if any page is due now. early returns
-// how long before its FetchTime a page may be visited.
+// A Gatherer selects for a crawl without end, in which pages fall due one after the other: so that
+// they share rounds, it also selects pages that are due soon, if any page is due now.
 //
 // In the order of their fetch times, pages are selected up to the first that cannot be on the list:
 // one that may not be visited so early, or for whose host or for which there is no room. So no
-// page that is left out falls due before a page that is selected, and pages of one host that fall due one
-// pause apart are visited when they are due. What is due now comes first, and is selected as Run does.
+// page that is left out falls due before a page that is selected, and pages of one host that fall due
+// one pause apart are visited when they are due. What is due now comes first, and is selected as by
+// Run.
 //
-// A page that is due now looks ahead no further than itself might be visited early, and never more
-// than 23 hours. Gather is Run if early is nil, if Ahead or NutchCompat is set, or if the schedule is
-// not a schedule.HorizonSchedule.
-func Gather(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options, early func(*crawldb.Datum) time.Duration) (Report, error) {
+// A Gatherer remembers how far it looked ahead, so one crawl should keep one. It is for use by one
+// goroutine.
+type Gatherer struct {
+	// Early returns how long before its FetchTime a page may be visited. A page that is due now
+	// looks ahead no further than itself might be visited early, and never more than 23 hours.
+	Early func(*crawldb.Datum) time.Duration
+
+	last time.Duration // how far the last selection went
+}
+
+// Run is the function [Run] with what is due soon. It is that alone if Ahead or NutchCompat is set, or if the
+// schedule is not a schedule.HorizonSchedule.
+func (g *Gatherer) Run(ctx context.Context, crawl crawldb.Store, segments segment.Store, o Options) (Report, error) {
 	j := newJob(crawl, segments, o)
-	if _, indexable := schedule.Horizon(j.o.Schedule); indexable && j.o.Ahead <= 0 && !j.o.NutchCompat {
-		j.early = early
+	if _, indexable := schedule.Horizon(j.o.Schedule); indexable && j.o.Ahead == 0 && !j.o.NutchCompat {
+		j.soon = g
 	}
 	return j.run(ctx)
 }
 
-// The first look at what is due soon goes one minute ahead, and each other one four times as far, so
-// that what is read is not much more than what is selected. An index of fetch times is quick
-// for less than a day.
+// The first look at what is due soon goes a minute ahead, or twice as far as the last selection, and each
+// other one four times as far, so that not much more is read than is selected. An index of fetch
+// times is quick for less than a day.
 const (
-	firstLook = time.Minute
+	leastLook = time.Minute
 	lookRatio = 4
 	mostAhead = 23 * time.Hour
 )
@@ -45,74 +54,85 @@ func (j *job) gather(ctx context.Context) error {
 	ahead := time.Duration(0)
 	for _, m := range j.makes {
 		for i := range m.list {
-			ahead = max(ahead, j.early(&m.list[i]))
+			ahead = max(ahead, j.soon.Early(&m.list[i]))
 		}
 	}
 	if ahead = min(ahead, mostAhead); ahead <= 0 || j.place.full() {
 		return nil
 	}
-	for look := min(firstLook, ahead); ; look = min(lookRatio*look, ahead) {
-		end, err := j.sharedUntil(ctx, j.now.Add(look))
+	for look := min(max(leastLook, 2*j.soon.last), ahead); ; look = min(lookRatio*look, ahead) {
+		pages, all, err := j.sharing(ctx, j.now.Add(look))
 		if err != nil {
 			return err
 		}
-		if look == ahead || end.Before(j.now.Add(look)) {
-			if !end.After(j.now) {
-				return nil
-			}
-			j.due = end
-			return j.selectAll(ctx)
+		if all && look < ahead {
+			continue
 		}
+		if j.soon.last = 0; len(pages) == 0 {
+			return nil
+		}
+		j.due = pages[len(pages)-1].due
+		j.soon.last = j.due.Sub(j.now)
+		return j.selectAll(ctx, func(yield func(candidate, error) bool) {
+			for i := range pages {
+				if !yield(candidate{url: pages[i].url, host: pages[i].host}, nil) {
+					return
+				}
+			}
+		})
 	}
 }
 
 // gathering reports whether what is due soon is being selected, and no longer what is due now.
-func (j *job) gathering() bool { return j.early != nil && j.due.After(j.now) }
+func (j *job) gathering() bool { return j.soon != nil && j.due.After(j.now) }
 
-// sharedUntil returns the end of the time, at most until, in which all pages that fall due can be on
-// the list.
-func (j *job) sharedUntil(ctx context.Context, until time.Time) (time.Time, error) {
-	type page struct {
-		url   string
-		due   time.Time
-		early bool     // it may be visited now
-		host  *counted // nil if that has no limit
-		room  int      // of host
-	}
-	var pages []page
-	err := j.eachSoonDue(ctx, until, func(d *crawldb.Datum) error {
-		p := page{url: d.URL, due: d.FetchTime, early: d.FetchTime.Sub(j.now) <= j.early(d)}
-		if host := j.hostOf(d.URL); host.limited != nil {
+// soonDue is a page that is not due yet.
+type soonDue struct {
+	url   string
+	due   time.Time
+	early bool // it may be visited now
+	host  *hostState
+	room  int // of the host; negative if that has no limit
+}
+
+// sharing returns the pages that fall due until then and can be on the list, in the order of time,
+// up to the first that cannot. all says that there is none such.
+func (j *job) sharing(ctx context.Context, until time.Time) (pages []soonDue, all bool, err error) {
+	err = j.eachSoonDue(ctx, until, func(d *crawldb.Datum) error {
+		p := soonDue{url: d.URL, due: d.FetchTime, early: d.FetchTime.Sub(j.now) <= j.soon.Early(d), host: j.hostOf(d.URL), room: -1}
+		if p.host.limited != nil {
 			h, err := j.host(ctx, d.URL)
 			if err != nil {
 				return err
 			}
 			if h.limit >= 0 {
-				p.host, p.room = host.limited, j.place.left(host.limited, h.limit)
+				p.room = j.place.left(p.host.limited, h.limit)
 			}
 		}
 		pages = append(pages, p)
 		return nil
 	})
 	if err != nil {
-		return until, err
+		return nil, false, err
 	}
-	slices.SortFunc(pages, func(a, b page) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.url, b.url)) })
-	pages = slices.CompactFunc(pages, func(a, b page) bool { return a.url == b.url }) // an index may yield a record twice
+	slices.SortFunc(pages, func(a, b soonDue) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.url, b.url)) })
+	pages = slices.CompactFunc(pages, func(a, b soonDue) bool { return a.url == b.url }) // an index may yield a record twice
 	room, taken := j.o.TopN*j.o.Segments, map[*counted]int{}
 	for _, m := range j.makes {
 		room -= len(m.list)
 	}
 	for i := range pages {
 		p := &pages[i]
-		if p.host != nil {
-			taken[p.host]++
+		full := j.o.TopN > 0 && i >= room
+		if p.room >= 0 {
+			taken[p.host.limited]++
+			full = full || taken[p.host.limited] > p.room
 		}
-		if !p.early || p.host != nil && taken[p.host] > p.room || j.o.TopN > 0 && i >= room {
-			return p.due.Add(-time.Nanosecond), nil
+		if full || !p.early {
+			return pages[:i], false, nil
 		}
 	}
-	return until, nil
+	return pages, true, nil
 }
 
 // eachSoonDue calls do with the records that are not due now, but will be at until and may then be

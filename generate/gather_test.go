@@ -19,7 +19,8 @@ func early(d *crawldb.Datum) time.Duration { return d.Interval / 100 }
 func gather(t *testing.T, crawl crawldb.Store, segments segment.Store, o generate.Options) []string {
 	t.Helper()
 	o.Now = clock
-	r, err := generate.Gather(t.Context(), crawl, segments, o, early)
+	g := generate.Gatherer{Early: early}
+	r, err := g.Run(t.Context(), crawl, segments, o)
 	if err != nil {
 		t.Fatal(err)
 	}

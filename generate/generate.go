@@ -1,7 +1,7 @@
 // Package generate selects the pages to fetch next: the due records of a crawl db, best priority
 // first and within limits for each host. It leases them, so that no other round selects them, and
 // writes them as the fetch list of a new segment. It fetches nothing and keeps no pauses: package
-// fetch does. Start with [Run] and [Options]; [Gather] adds what is due soon, [Free] makes a list of
+// fetch does. Start with [Run] and [Options]; [Gatherer] adds what is due soon, [Free] makes a list of
 // given URLs, and [Recover] cleans up after a process that died.
 //
 // The selection is exact: the TopN best that pass every condition, those of equal
@@ -246,8 +246,7 @@ type job struct {
 	order   []byte     // scratch, for a key
 	waiting []*counted // hosts that a window holds
 	indexed bool       // candidates come from an index
-	// early says how long before it is due a page may be selected; nil unless pages are gathered.
-	early func(*crawldb.Datum) time.Duration
+	soon    *Gatherer  // nil if only what is due is selected
 }
 
 // making is a segment in the making.
@@ -291,10 +290,10 @@ func (j *job) make(ctx context.Context) (err error) {
 			err = fmt.Errorf("%q: a rule, the schedule or another policy panicked: %v", j.asked, p)
 		}
 	}()
-	if err := j.selectAll(ctx); err != nil {
+	if err := j.selectAll(ctx, j.fairly(ctx, j.candidates(ctx))); err != nil {
 		return err
 	}
-	if j.early != nil {
+	if j.soon != nil {
 		if err := j.gather(ctx); err != nil {
 			return err
 		}

@@ -157,9 +157,7 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	}
 	j.indexed = true
 	q := j.query()
-	if q.NotDue = j.seen; j.gathering() {
-		q.NotDue = nil
-	}
+	q.NotDue = j.seen
 	return j.read(ctx, ordered(index.Due(ctx, q), j.window()+levelExtra))
 }
 
@@ -177,15 +175,12 @@ func (j *job) query() crawldb.DueQuery {
 func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 	// A crawl db with more due records than fit into memory is scanned more
 	// than once, and counting is done the first time.
-	first, begun, again := "", false, j.gathering()
+	first, begun, again := "", false, false
 	due := func(d *crawldb.Datum) bool {
 		if !begun {
 			first, begun = d.URL, true
 		} else if d.URL == first {
 			again = true
-		}
-		if j.ours(d) {
-			return false
 		}
 		why, err := j.check(d)
 		if why != "" && !again {
@@ -202,7 +197,7 @@ func (j *job) scan(ctx context.Context) iter.Seq2[crawldb.Candidate, error] {
 // record says: if so it is not read before it is leased.
 func (j *job) byIndex() bool {
 	o := &j.o
-	return o.Where == nil && o.Status == 0 && o.MaxInterval <= 0 && !j.due.After(j.now) && o.MinScore >= 0
+	return o.Where == nil && o.Status == 0 && o.MaxInterval <= 0 && o.Ahead == 0 && o.MinScore >= 0
 }
 
 // readBatch is how many records are read in one step.
@@ -304,9 +299,10 @@ type placed struct {
 	segment int
 }
 
-func (j *job) selectAll(ctx context.Context) error {
+// selectAll leases candidates, in the given order, as long as there is room.
+func (j *job) selectAll(ctx context.Context, candidates iter.Seq2[candidate, error]) error {
 	var batch []placed
-	for c, err := range j.fairly(ctx, j.candidates(ctx)) {
+	for c, err := range candidates {
 		if err != nil {
 			return err
 		}
