@@ -1,11 +1,12 @@
-// Search feeds an index with the pages that each round of a crawl brought, and with
-// deletions of those that are gone. The index remembers the last segment it has in the
-// same commit as its documents, so it misses nothing, whenever the process dies. The
-// site and its clock are simulated.
+// Search feeds an index with the pages that a crawl brought, and with deletions of those that
+// are gone. The index is a consumer of the crawl: it acknowledges changes when they are committed, so
+// it misses nothing, whenever the process dies and however long the index is down. The site
+// and its clock are simulated.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -33,17 +34,15 @@ func main() {
 // shelf is the index: an index.Writer. A durable one would have a database here, and
 // Commit would end its transaction.
 type shelf struct {
-	titles  map[string]string
-	segment string // the last one that is in it
-
-	next             string // what segment is to be after Commit
+	titles           map[string]string
+	down             error // why it takes nothing now
 	written, deleted int
 }
 
 func (s *shelf) Write(_ context.Context, d *index.Document) error {
 	s.titles[d.URL] = d.Title
 	s.written++
-	return nil
+	return s.down
 }
 
 func (s *shelf) Delete(_ context.Context, url string) error {
@@ -51,52 +50,69 @@ func (s *shelf) Delete(_ context.Context, url string) error {
 		delete(s.titles, url)
 		s.deleted++
 	}
-	return nil
+	return s.down
 }
 
-func (s *shelf) Commit(context.Context) error {
-	s.segment = s.next
-	return nil
-}
+func (s *shelf) Commit(context.Context) error { return s.down }
 
 // search is a crawl and the index of its pages.
 type search struct {
-	crawler *recrawl.Crawler
-	stores  recrawl.Stores
-	index   *shelf
+	crawler  *recrawl.Crawler
+	consumer *recrawl.Consumer
+	stores   recrawl.Stores
+	index    *shelf
 }
 
-// catchUp indexes the segments that are done and not yet in the index. With
-// Options.Retention, a process that was down must come back before they are removed, unless
-// the index is a consumer of the crawl: see recrawl.Consumer.
+// catchUp indexes the segments with events that are not acknowledged, and acknowledges them. An
+// error leaves them to the next call: the crawl keeps the segments, and what is written twice does no harm.
 func (s *search) catchUp(ctx context.Context) error {
-	done, err := s.crawler.DoneSegments(ctx)
-	if err != nil {
-		return err
+	var segments []string
+	last, lapsed := "", false
+	for e, err := range s.consumer.Events(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case e.Kind == recrawl.SnapshotBegin: // segments were lost: start again with those that are kept
+			lapsed = true
+			if segments, err = s.crawler.DoneSegments(ctx); err != nil {
+				return err
+			}
+		case e.Segment != "" && !slices.Contains(segments, e.Segment):
+			segments = append(segments, e.Segment)
+		}
+		last = e.Position
 	}
-	done = slices.DeleteFunc(done, func(name string) bool { return name <= s.index.segment })
-	if len(done) == 0 {
+	if last == "" {
 		return nil
 	}
-	s.index.next = done[len(done)-1]
-	_, err = index.Run(ctx, s.stores.Crawl, s.stores.Links, s.stores.Segments, s.index, index.Options{Segments: done})
-	return err
-}
-
-// open resumes where the last process ended, perhaps between a round and its commit in
-// the index.
-func open(ctx context.Context, stores recrawl.Stores, x *shelf, o recrawl.Options) (*search, error) {
-	s := &search{stores: stores, index: x}
-	o.OnRound = func(recrawl.Report) {
-		if err := s.catchUp(ctx); err != nil {
-			log.Print(err) // the next round tries again
+	if _, err := index.Run(ctx, s.stores.Crawl, s.stores.Links, s.stores.Segments, s.index, index.Options{Segments: segments}); err != nil {
+		return err
+	}
+	if lapsed { // the index may have pages that went with lost segments
+		if _, err := index.Clean(ctx, s.stores.Crawl, s.index, index.CleanOptions{}); err != nil {
+			return err
 		}
 	}
+	return s.consumer.Ack(ctx, last)
+}
+
+// open resumes where the last process ended. A service that crawls for years calls catchUp in a goroutine of
+// its own, so that the crawl does not wait for the index.
+func open(ctx context.Context, stores recrawl.Stores, x *shelf, o recrawl.Options) (*search, error) {
+	s := &search{stores: stores, index: x}
 	var err error
 	if s.crawler, err = recrawl.New(stores, o); err != nil {
 		return nil, err
 	}
-	return s, s.catchUp(ctx)
+	// A page with the same text may have begun to ask not to be indexed: every visit counts.
+	s.consumer, err = s.crawler.AddConsumer(ctx, "index", recrawl.ConsumerOptions{Start: recrawl.StartAtBeginning, EveryVisit: true})
+	if err == nil {
+		err = s.catchUp(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.crawler.Close())
+	}
+	return s, nil
 }
 
 func run(ctx context.Context, out io.Writer) error {
@@ -109,7 +125,7 @@ func run(ctx context.Context, out io.Writer) error {
 	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
 	x := &shelf{titles: map[string]string{}}
 	s, err := open(ctx, stores, x, recrawl.Options{
-		Agent: "search", Protocol: site{web.Protocol(), removed}, Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Retention: recrawl.Retention{Segments: 10},
+		Agent: "search", Protocol: site{web.Protocol(), removed}, Now: clock, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Retention: recrawl.Retention{Age: 7 * day, Bytes: 10 << 30},
 		Schedule: &schedule.Default{DefaultInterval: day},
 	})
 	if err != nil {
@@ -120,6 +136,9 @@ func run(ctx context.Context, out io.Writer) error {
 	for i := 0; i < 3 && err == nil; i++ {
 		x.written, x.deleted = 0, 0
 		if _, err = s.crawler.Run(ctx); err == nil {
+			err = s.catchUp(ctx)
+		}
+		if err == nil {
 			fmt.Fprintf(out, "%s  %d written, %d deleted, %d pages in the index\n", today.Format(time.DateOnly), x.written, x.deleted, len(x.titles))
 		}
 		removed["http://"+web.Host(0)+"/pages/3.html"] = true

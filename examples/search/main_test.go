@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -59,7 +60,46 @@ func TestCatchUp(t *testing.T) {
 	if _, err := s.crawler.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if len(x.titles) != 6 || x.written != 6 {
 		t.Errorf("%d documents of 6 pages were written, %d are there", x.written, len(x.titles))
+	}
+}
+
+// An index that is down while the crawl makes more rounds than are kept otherwise has every page afterwards.
+func TestIndexThatWasDown(t *testing.T) {
+	web := &webtest.Web{Hosts: 1, PagesPerHost: 20, Calm: true}
+	var db memstore.DB
+	defer db.Close()
+	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
+	x := &shelf{titles: map[string]string{}}
+	o := recrawl.Options{Agent: "search", Protocol: web.Protocol(), Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, Retention: recrawl.Retention{Segments: 1}}
+	o.Generate.TopN = 2
+	s, err := open(t.Context(), stores, x, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.crawler.Close()
+	if _, err := s.crawler.Inject(t.Context(), web.Seeds()...); err != nil {
+		t.Fatal(err)
+	}
+	x.down = errors.New("down")
+	for {
+		r, err := s.crawler.Round(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Rounds == 0 {
+			break
+		}
+		if err := s.catchUp(t.Context()); !errors.Is(err, x.down) {
+			t.Fatal(err)
+		}
+	}
+	x.down, x.titles = nil, map[string]string{} // nothing was committed
+	if err := s.catchUp(t.Context()); err != nil || len(x.titles) != 20 {
+		t.Errorf("%d pages in the index, %v", len(x.titles), err)
 	}
 }
