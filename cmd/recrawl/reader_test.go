@@ -18,7 +18,7 @@ import (
 // readerMain is a program with an OnPage hook: it crawls what is due and writes a line to a
 // file for each page event. It has so little memory to sort in that it needs temporary
 // files. Its arguments are the directory of the crawl, the file, where to connect, and the
-// time.
+// time. If the name of the file begins with parseLater, pages are parsed in a stage of its own.
 //
 // With mergeLayers in place of the file it merges links instead.
 func readerMain() {
@@ -35,6 +35,7 @@ func readerMain() {
 
 const (
 	mergeLayers = "layers" // in place of the file
+	parseLater  = "later-"
 	// So many Merges make so many layers that some are joined.
 	layerMerges = 22
 	layerPages  = 3200
@@ -81,7 +82,7 @@ func read(dir, file, connectTo, stamp string) error {
 	}
 	defer out.Close()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
-		Agent:  "testbot",
+		Agent: "testbot", ParseLater: strings.HasPrefix(file, parseLater),
 		HTTP:   httpproto.Options{Guard: httpproto.Guard{AllowPrivate: true}, ConnectTo: []httpproto.ConnectTo{to}},
 		Fetch:  fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Update: update.Options{SortMemory: 192 << 10}, Invert: linkdb.InvertOptions{SortMemory: 192 << 10},
