@@ -20,9 +20,9 @@ import (
 
 // choice is the visits that decide, in the order in which they are read.
 type choice struct {
-	all   bool // visits decide
-	next  func() (extsort.Pair, error, bool)
-	close func()
+	decidesAll bool // visits decide
+	next       func() (extsort.Pair, error, bool)
+	close      func()
 
 	place []byte // of the next of them; empty if there are no more
 	url   string // of its document; empty if it is that of the page
@@ -31,7 +31,7 @@ type choice struct {
 // choose settles which visits of the segments decide.
 func (j *job) choose(ctx context.Context, names []string) (*choice, error) {
 	if len(names) < 2 && j.o.Accept == nil {
-		return &choice{all: true, close: func() {}}, nil // a segment visits a page once
+		return &choice{decidesAll: true, close: func() {}}, nil // a segment visits a page once
 	}
 	memory := j.o.SortMemory
 	if memory <= 0 {
@@ -185,7 +185,7 @@ func (c *choice) advance() error {
 
 // takes reports whether a visit decides, and about which document.
 func (c *choice) takes(n, i int, page string) (url string, ok bool, err error) {
-	if c.all {
+	if c.decidesAll {
 		return page, true, nil
 	}
 	var place [4 + 8]byte

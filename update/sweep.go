@@ -205,7 +205,7 @@ func (s *sweep) run(ctx context.Context) error {
 			// scan.
 			is := s.fate(&c.d, stays)
 			if is == leased || is == stays && !(s.o.Orphans && s.rescored(d)) {
-				s.count(&slot{is: is}, true)
+				s.count(&slot{verdict: is}, true)
 				continue
 			}
 		}
@@ -294,7 +294,7 @@ func (s *sweep) apply(ctx context.Context, found []candidate, job, cursor string
 
 // slot is the result for one record; Next fills it, and may do so again.
 type slot struct {
-	is      verdict
+	verdict verdict
 	merged  int
 	changed bool
 }
@@ -356,8 +356,8 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 		}
 		d := old
 		if old != nil {
-			slots[i].is = s.fate(old, ruled)
-			if is := slots[i].is; is != stays && is != leased {
+			slots[i].verdict = s.fate(old, ruled)
+			if is := slots[i].verdict; is != stays && is != leased {
 				d = nil
 			}
 		}
@@ -368,7 +368,7 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 			d = s.meet(d, &found[j].d, e.url)
 		}
 		// The scan will reach it later and score it then.
-		if slots[i].is != leased && crawldb.Compare(e.url, last) <= 0 {
+		if slots[i].verdict != leased && crawldb.Compare(e.url, last) <= 0 {
 			d = s.scored(d, e.url)
 		}
 		slots[i].changed = len(e.arrive) == 0 && d != nil && d != old
@@ -388,10 +388,10 @@ func (s *sweep) count(c *slot, found bool) {
 	r.Merged += c.merged
 	if found {
 		r.Records++
-	} else if c.is == leased {
+	} else if c.verdict == leased {
 		return // counted when the scan reaches it
 	}
-	switch c.is {
+	switch c.verdict {
 	case filtered:
 		r.Filtered++
 	case invalid:

@@ -22,9 +22,9 @@ const slashPattern = `(?<!:)/{2,}`
 // and looks at what precedes it with "^", "\b" or "\B", does not match right
 // after another match.
 type Replacer struct {
-	may     func(text string) bool // false if the pattern cannot match; nil if unknown
-	matches func(text string) [][]int
-	parts   []templatePart
+	mayMatch func(text string) bool // false if the pattern cannot match; nil if unknown
+	matches  func(text string) [][]int
+	parts    []templatePart
 }
 
 // NewReplacer compiles a pattern and a substitution.
@@ -32,7 +32,7 @@ func NewReplacer(pattern, substitution string) (*Replacer, error) {
 	r := &Replacer{}
 	groups, names := 0, []string{""}
 	if pattern == slashPattern {
-		r.may = func(text string) bool { return strings.Contains(text, "//") }
+		r.mayMatch = func(text string) bool { return strings.Contains(text, "//") }
 		r.matches = findSlashes
 	} else {
 		p, err := parse(pattern)
@@ -48,7 +48,7 @@ func NewReplacer(pattern, substitution string) (*Replacer, error) {
 			return nil, patternError(pattern, err)
 		}
 		groups, names = re.NumSubexp(), re.SubexpNames()
-		r.may = prefilter(p)
+		r.mayMatch = prefilter(p)
 		r.matches = func(text string) [][]int { return re.FindAllStringSubmatchIndex(text, -1) }
 		if p.minLen() == 0 && !p.uses(opBegin) && !p.uses(opWord) && !p.uses(opNoWord) {
 			r.matches = func(text string) [][]int { return findAll(re, text) }
@@ -64,7 +64,7 @@ func NewReplacer(pattern, substitution string) (*Replacer, error) {
 
 // Replace returns the text with its matches replaced.
 func (r *Replacer) Replace(text string) string {
-	if r.may != nil && !r.may(text) {
+	if r.mayMatch != nil && !r.mayMatch(text) {
 		return text
 	}
 	all := r.matches(text)

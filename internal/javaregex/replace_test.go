@@ -57,7 +57,7 @@ func TestPrefiltersAreExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.may == nil {
+		if c.mayMatch == nil {
 			continue
 		}
 		filters++
@@ -67,7 +67,7 @@ func TestPrefiltersAreExact(t *testing.T) {
 			for range r.IntN(12) {
 				url += pieces[r.IntN(len(pieces))]
 			}
-			if c.may(url) {
+			if c.mayMatch(url) {
 				passed++
 			} else if c.matches(url) != nil {
 				t.Fatalf("%s: the prefilter says no to %q", pattern, url)
@@ -110,7 +110,7 @@ func FuzzReplacer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.may != nil && !r.may(text) && r.matches(text) != nil {
+		if r.mayMatch != nil && !r.mayMatch(text) && r.matches(text) != nil {
 			t.Fatalf("%q: the prefilter says no to %q", pattern, text)
 		}
 		if len(text) < 1000 && len(substitution) < 100 {

@@ -177,7 +177,7 @@ func (s *nutchScan) textNode(b []byte) {
 	case white && (s.ended || between && !s.body):
 		return
 	case !white && (between || in == "head" || !nutchHead(in)):
-		s.begin()
+		s.beginBody()
 	}
 	s.child(false)
 	if in == "script" || in == "style" {
@@ -189,8 +189,8 @@ func (s *nutchScan) textNode(b []byte) {
 	s.add(b, white)
 }
 
-// begin records that the body has begun.
-func (s *nutchScan) begin() {
+// beginBody records that the body has begun.
+func (s *nutchScan) beginBody() {
 	if !s.body {
 		s.body = true
 		s.pop("head", "")
@@ -208,7 +208,7 @@ func (s *nutchScan) start(name string, closed bool) (raw bool) {
 		name = "img"
 	}
 	if name == "body" || !nutchHead(name) {
-		s.begin()
+		s.beginBody()
 	}
 	if ends, until := closes(name); ends != "" {
 		s.pop(ends, until)

@@ -152,7 +152,7 @@ func (d *DB) writeStep(ctx context.Context, v *view, st *changeset.Changes, leas
 	if st.Len() < least {
 		return false, d.commitStep(ctx, v, st)
 	}
-	t := tables{of: "crawl-", size: st.Len(), rows: slices.Values(st.Tables(fullTable))}
+	t := tables{store: "crawl-", size: st.Len(), rows: slices.Values(st.Tables(fullTable))}
 	if st.Cleared.Start != nil {
 		t.cleared = []pebble.KeyRange{st.Cleared}
 	}
@@ -199,7 +199,7 @@ func (d *DB) commitStep(ctx context.Context, v *view, st *changeset.Changes) err
 
 // tables are what ingest writes.
 type tables struct {
-	of      string                              // the store that writes them, for the names of files
+	store   string                              // the store that writes them, for the names of files
 	size    int                                 // in bytes, about
 	rows    iter.Seq[iter.Seq2[[]byte, []byte]] // or nil
 	err     *error                              // why rows ended early
@@ -254,7 +254,7 @@ func (d *DB) ingest(ctx context.Context, v *view, t tables) (err error) {
 		if err := d.goingOn(ctx, v); err != nil {
 			return err
 		}
-		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, t.of, len(names)))
+		name := d.under.PathJoin(d.path, fmt.Sprint(bulkPrefix, t.store, len(names)))
 		names = append(names, name)
 		return d.outcome("write tables", d.writeTable(name, filtered, t.aside, fill))
 	}

@@ -245,7 +245,7 @@ type walker struct {
 
 	key          []byte          // of the record, with that of its table
 	old          *crawldb.Datum  // nil if there is none
-	was          dueindex.Record // what the index has of it, before Next saw the record
+	indexed      dueindex.Record // what the index has of it, before Next saw the record
 	stored, held []byte          // record and lease as they are encoded
 	fromToken    bool            // a token described the record: it has no lease, and stored is nil
 
@@ -277,7 +277,7 @@ func (w *walker) find(url, token string) error {
 			return err
 		}
 	}
-	w.was = dueindex.RecordOf(w.old)
+	w.indexed = dueindex.RecordOf(w.old)
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (w *walker) find(url, token string) error {
 func (w *walker) write(d *crawldb.Datum) error {
 	var from, to *dueindex.Record
 	if w.old != nil {
-		from = &w.was
+		from = &w.indexed
 	}
 	same := false // apart from the lease
 	w.lease = w.lease[:0]

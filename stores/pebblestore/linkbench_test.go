@@ -69,7 +69,7 @@ func BenchmarkInlinksOfAPage(b *testing.B) {
 			for b.Loop() {
 				// It is not made to be what the others have become.
 				var failed error
-				t := tables{of: "layers-", fresh: true, rows: db.links.joinedTables(b.Context(), list, codec.Layer{From: 0, To: 1000 + uint32(b.N)}, &failed), err: &failed}
+				t := tables{store: "layers-", fresh: true, rows: db.links.joinedTables(b.Context(), list, codec.Layer{From: 0, To: 1000 + uint32(b.N)}, &failed), err: &failed}
 				for table := range t.rows {
 					if err := db.writeTable(b.TempDir()+"/table", false, true, func(w *sstable.Writer) error { return writeRows(w, table, true) }); err != nil {
 						b.Fatal(err)

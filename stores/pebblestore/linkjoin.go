@@ -100,7 +100,7 @@ func (s *linkStore) joinLayers(ctx context.Context, some []codec.Layer) error {
 	}
 	to := codec.Layer{From: some[0].From, To: some[len(some)-1].To}
 	var failed error
-	t := tables{of: "layers-", size: lookEvery, filtered: filtered(to), fresh: true, aside: true, rows: s.joinedTables(ctx, some, to, &failed), err: &failed}
+	t := tables{store: "layers-", size: lookEvery, filtered: filtered(to), fresh: true, aside: true, rows: s.joinedTables(ctx, some, to, &failed), err: &failed}
 	if err := s.db.ingest(ctx, &s.view, t); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *linkStore) deleteRemainders(ctx context.Context) error {
 	if len(s.remainders) == 0 {
 		return nil
 	}
-	t := tables{of: "layers-", size: 0}
+	t := tables{store: "layers-", size: 0}
 	for _, l := range s.remainders {
 		t.cleared = append(t.cleared, pebble.KeyRange{Start: l.AppendKey(nil, ""), End: l.End()})
 	}

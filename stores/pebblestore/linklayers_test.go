@@ -349,7 +349,7 @@ func TestRemaindersAreDeleted(t *testing.T) {
 		some := list[first:4]
 		to := codec.Layer{From: some[0].From, To: some[len(some)-1].To}
 		var failed error
-		if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", rows: db.links.joinedTables(t.Context(), some, to, &failed), err: &failed}); err != nil {
+		if err := db.ingest(t.Context(), &db.links.view, tables{store: "layers-", rows: db.links.joinedTables(t.Context(), some, to, &failed), err: &failed}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {
@@ -611,7 +611,7 @@ func TestJoinOfLayersOnFullDisk(t *testing.T) {
 	list := *db.links.layers.Load()
 	some, to := list[:len(list)-1], codec.Layer{From: 0, To: list[len(list)-2].To}
 	var failed error
-	if err := db.ingest(t.Context(), &db.links.view, tables{of: "layers-", fresh: true, rows: db.links.joinedTables(t.Context(), some, to, &failed), err: &failed}); err != nil {
+	if err := db.ingest(t.Context(), &db.links.view, tables{store: "layers-", fresh: true, rows: db.links.joinedTables(t.Context(), some, to, &failed), err: &failed}); err != nil {
 		t.Fatal(err)
 	}
 	used, _ := disk.Usage()

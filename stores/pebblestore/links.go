@@ -129,7 +129,7 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 		for more := true; more && yield(rows.key, rows.value); more = rows.next() {
 		}
 	}
-	t := tables{of: "links-", size: lookEvery, filtered: filtered(l), fresh: fresh, err: &rows.err}
+	t := tables{store: "links-", size: lookEvery, filtered: filtered(l), fresh: fresh, err: &rows.err}
 	t.rows = func(yield func(iter.Seq2[[]byte, []byte]) bool) { yield(table) }
 	return s.db.ingest(ctx, &s.view, t)
 }

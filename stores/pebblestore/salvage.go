@@ -133,6 +133,9 @@ func salvageFrom(ctx context.Context, disk vfs.FS, dir, newDir string, o Salvage
 	return SalvageReport(s.Report()), err
 }
 
+// salvageTo fills a new store beside newDir, under its name with ".salvage" appended, and then
+// moves it there; newDir must be absent or empty. A directory that a killed salvage has left is
+// emptied first.
 func salvageTo(ctx context.Context, s *salvage.Salvage, disk vfs.FS, dir, newDir string) error {
 	if err := vacant(disk, dir, newDir); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (a *app) runFreegen(ctx context.Context, c *cli.Command) error {
 func identity(names []string) (string, error) {
 	var of strings.Builder
 	for _, name := range names {
-		info, err := readable(name)
+		info, err := statInput(name)
 		if err != nil {
 			return "", err
 		}
@@ -100,9 +100,9 @@ func identity(names []string) (string, error) {
 	return of.String(), nil
 }
 
-// readable returns the FileInfo of a file to read, nil for standard input and other pipes, or
+// statInput returns the FileInfo of a file to read, nil for standard input and other pipes, or
 // why the file cannot be read. It is called before a crawl is created.
-func readable(name string) (os.FileInfo, error) {
+func statInput(name string) (os.FileInfo, error) {
 	if name == flags.StdinArg {
 		return nil, nil
 	}

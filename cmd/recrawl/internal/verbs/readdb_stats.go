@@ -59,17 +59,17 @@ func distribution(d crawldb.Distribution, asked []float64) distributionJSON {
 	return j
 }
 
-// shown is a store that also passes each record it reads to a function.
-type shown struct {
+// showingStore is a store that also passes each record it reads to a function.
+type showingStore struct {
 	crawldb.Store
-	to func(*crawldb.Datum)
+	see func(*crawldb.Datum)
 }
 
-func (s shown) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
+func (s showingStore) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
 	return func(yield func(crawldb.Datum, error) bool) {
 		for d, err := range s.Store.Scan(ctx, r) {
 			if err == nil {
-				s.to(&d)
+				s.see(&d)
 			}
 			if !yield(d, err) {
 				return
@@ -83,9 +83,9 @@ func (a *app) stats(ctx context.Context, c *cli.Command, s *session, format stri
 	if err != nil {
 		return err
 	}
-	db := shown{s.db.Crawl(), census.Add}
+	db := showingStore{s.db.Crawl(), census.Add}
 	if format == "nutch" {
-		db.to = func(*crawldb.Datum) {}
+		db.see = func(*crawldb.Datum) {}
 	}
 	st, err := crawldb.ReadStats(ctx, db, s.now(), ask...)
 	if err != nil {

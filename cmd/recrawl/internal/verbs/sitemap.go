@@ -67,7 +67,7 @@ func (a *app) runSitemap(ctx context.Context, c *cli.Command) error {
 		return flags.Usagef("sitemap needs URLs or hosts, -file or -hosts")
 	}
 	if file != "" {
-		if _, err := readable(file); err != nil {
+		if _, err := statInput(file); err != nil {
 			return fmt.Errorf("-file: %w", err)
 		}
 	}

@@ -45,14 +45,14 @@ func (w *walk) addLevels(ctx context.Context) error {
 
 // belowCut is what a tour has read of hosts from below the ready table.
 type belowCut struct {
-	of   map[uint32]*sideList // by the number of the host
-	held int                  // candidates in them
+	byHost map[uint32]*sideList // by the number of the host
+	held   int                  // candidates in them
 }
 
 func (b *belowCut) drop(i uint32) {
-	if l := b.of[i]; l != nil {
+	if l := b.byHost[i]; l != nil {
 		b.held -= len(l.best)
-		delete(b.of, i)
+		delete(b.byHost, i)
 	}
 }
 
@@ -62,17 +62,17 @@ func (b *belowCut) drop(i uint32) {
 func (w *walk) takeBelowCut(ctx context.Context, records *pebble.Iterator, leases *leases, size int) (whole bool, err error) {
 	t := w.tour
 	i, level := t.levels[t.level][t.at], t.first+uint16(t.level)
-	l := t.belowCut.of[i]
+	l := t.belowCut.byHost[i]
 	if l == nil {
 		if !w.x.readOnly && (t.belowCut.held > w.x.HeldBelowCut || w.x.readBelowCut.Load() > maxReadBelowCut) {
 			w.wantsLevels = true
 			return false, nil
 		}
 		l = &sideList{}
-		if t.belowCut.of == nil {
-			t.belowCut.of = map[uint32]*sideList{}
+		if t.belowCut.byHost == nil {
+			t.belowCut.byHost = map[uint32]*sideList{}
 		}
-		t.belowCut.of[i] = l
+		t.belowCut.byHost[i] = l
 		if err := w.readBelowCut(ctx, l, t.groups[i], records, leases); err != nil {
 			return false, err
 		}

@@ -70,7 +70,7 @@ func (u *Update) Change(w Writer, key []byte, from, to *Record) error {
 	if codec.Table(is[0]) == codec.WheelTable {
 		value = to.appendTime(value)
 	} else {
-		value = to.appendReady(value, to.of, u.state.recent(to.dueFrom))
+		value = to.appendReady(value, to.datum, u.state.recent(to.dueFrom))
 	}
 	u.scratch[2] = value
 	return w.Set(is, value, nil)
@@ -116,13 +116,13 @@ func (u *Update) Done(err error) {
 // does not have itself, which must not change before the next call of Change.
 type Record struct {
 	entry
-	of   *crawldb.Datum
-	seen time.Time
+	datum *crawldb.Datum
+	seen  time.Time
 }
 
 // RecordOf returns what the index has of a record.
 func RecordOf(d *crawldb.Datum) Record {
-	r := Record{entry: entryOf(d), of: d, seen: d.LastFetch}
+	r := Record{entry: entryOf(d), datum: d, seen: d.LastFetch}
 	if r.seen.IsZero() {
 		r.seen = d.FetchTime
 	}
@@ -135,7 +135,7 @@ func (r *Record) sameValue(o *Record, t codec.Table) bool {
 		return r.dueFrom == o.dueFrom
 	}
 	var a, b [maxValue]byte
-	return bytes.Equal(r.appendReady(a[:0], r.of, true), o.appendReady(b[:0], o.of, true))
+	return bytes.Equal(r.appendReady(a[:0], r.datum, true), o.appendReady(b[:0], o.datum, true))
 }
 
 // appendToken appends the token of a candidate: the number of changes before its entry

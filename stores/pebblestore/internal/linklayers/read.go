@@ -11,7 +11,7 @@ import (
 
 // A Reader reads what layers have for pages, in the order of pages, as of one moment.
 type Reader struct {
-	its    []*pebble.Iterator
+	layers []*pebble.Iterator
 	q      queue
 	passed bool // the layer on top is at the row that was returned
 	base   bool
@@ -28,15 +28,15 @@ func Read(db *pebble.DB, layers []codec.Layer, from, to string) *Reader {
 		o := &pebble.IterOptions{}
 		o.LowerBound, o.UpperBound = l.Bounds(from, to)
 		var it *pebble.Iterator
-		if len(r.its) == 0 {
+		if len(r.layers) == 0 {
 			it, r.err = db.NewIter(o)
 		} else {
-			it, r.err = r.its[0].Clone(pebble.CloneOptions{IterOptions: o})
+			it, r.err = r.layers[0].Clone(pebble.CloneOptions{IterOptions: o})
 		}
 		if r.err != nil {
 			return r
 		}
-		r.its = append(r.its, it)
+		r.layers = append(r.layers, it)
 		if it.First() {
 			_, page, _ := codec.SplitLinkKey(it.Key())
 			r.q = append(r.q, head{it, page, age})
@@ -50,12 +50,12 @@ func Read(db *pebble.DB, layers []codec.Layer, from, to string) *Reader {
 
 // Close ends the reading and returns why it ended early, if it did.
 func (r *Reader) Close() error {
-	for _, it := range r.its {
+	for _, it := range r.layers {
 		if err := it.Close(); r.err == nil {
 			r.err = err
 		}
 	}
-	r.its, r.q = nil, nil
+	r.layers, r.q = nil, nil
 	return r.err
 }
 

@@ -35,7 +35,7 @@ func (s *Salvage) copyLinks(ctx context.Context, in *sources) error {
 	var entries []linkdb.Entry
 	size := 0
 	flush := func() error {
-		err := s.to.Links.Merge(ctx, entries, 0)
+		err := s.target.Links.Merge(ctx, entries, 0)
 		entries, size = entries[:0], 0
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *Salvage) copyMarks(ctx context.Context, in *sources) error {
 		}
 		all := marks
 		marks = map[string]string{}
-		return s.to.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return all }})
+		return s.target.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return all }})
 	}
 	err := in.run(ctx, codec.MarkTable, func(job string, value []byte) error {
 		cursor := string(value)
@@ -43,7 +43,7 @@ func (s *Salvage) copyMarks(ctx context.Context, in *sources) error {
 				continue
 			}
 			name, _, _ = strings.Cut(name, "/")
-			kept := s.kept[name]
+			kept := s.keptSegments[name]
 			if kept == nil {
 				return nil
 			}
@@ -75,7 +75,7 @@ func (s *Salvage) copyRecords(ctx context.Context, in *sources) error {
 		if len(urls) == 0 {
 			return nil
 		}
-		err := s.to.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &data[i], nil }})
+		err := s.target.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) { return &data[i], nil }})
 		urls, data = urls[:0], data[:0]
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Salvage) copyRecords(ctx context.Context, in *sources) error {
 			s.Lost(Loss{What: "crawl db", URL: d.URL, Offset: -1, Block: -1, Err: err})
 			return nil
 		}
-		if d.LeasedBy != "" && !s.kept[d.LeasedBy].lists(d.URL) {
+		if d.LeasedBy != "" && !s.keptSegments[d.LeasedBy].lists(d.URL) {
 			d.LeasedBy, d.LeasedUntil = "", crawldb.Datum{}.LeasedUntil
 			s.report.Leases++
 		}
@@ -144,13 +144,13 @@ func (s *Salvage) copyHosts(ctx context.Context, in *sources) error {
 			return nil
 		}
 		s.report.Hosts++
-		return s.to.Hosts.Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil })
+		return s.target.Hosts.Update(ctx, name, func(*hostdb.Host) (*hostdb.Host, error) { return &h, nil })
 	})
 	if err != nil {
 		return err
 	}
 	return in.run(ctx, codec.HostDetailTable, func(name string, value []byte) error {
-		return s.to.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
+		return s.target.Hosts.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 			if old == nil {
 				return nil, nil
 			}

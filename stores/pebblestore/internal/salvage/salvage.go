@@ -64,9 +64,9 @@ type Salvage struct {
 	report Report
 	steps  int
 
-	segments *dirstore.Store // nil if there are none
-	to       Target
-	kept     map[string]*keptSegment
+	segments     *dirstore.Store // nil if there are none
+	target       Target
+	keptSegments map[string]*keptSegment
 }
 
 // New returns a Salvage of the store in a directory, whose database is read through a file
@@ -105,7 +105,7 @@ func (s *Salvage) step(ctx context.Context) error {
 
 // Fill copies what is whole to an empty store.
 func (s *Salvage) Fill(ctx context.Context, to Target) (err error) {
-	s.to = to
+	s.target = to
 	s.segments, err = dirstore.Open(filepath.Join(s.dir, segmentsName), dirstore.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		s.LostBy(Loss{What: "segment", File: filepath.Join(s.dir, segmentsName), Block: -1}, err)
@@ -128,10 +128,10 @@ func (s *Salvage) Fill(ctx context.Context, to Target) (err error) {
 		}
 	}
 	// The first selection builds the index.
-	for _, err := range crawldb.Due(ctx, s.to.Crawl, crawldb.DueQuery{Limit: 1}) {
+	for _, err := range crawldb.Due(ctx, s.target.Crawl, crawldb.DueQuery{Limit: 1}) {
 		if err != nil {
 			return err
 		}
 	}
-	return s.to.Crawl.Sync(ctx)
+	return s.target.Crawl.Sync(ctx)
 }

@@ -53,7 +53,7 @@ func (p *partBlocks) end() int {
 
 // copySegments copies the whole blocks of every segment.
 func (s *Salvage) copySegments(ctx context.Context) error {
-	s.kept = map[string]*keptSegment{}
+	s.keptSegments = map[string]*keptSegment{}
 	if s.segments == nil {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (s *Salvage) copySegment(ctx context.Context, name string) error {
 	if err := s.copyList(ctx, name, list, kept); err != nil {
 		return err
 	}
-	s.kept[name] = kept
+	s.keptSegments[name] = kept
 	s.report.Segments++
 	return nil
 }
@@ -216,7 +216,7 @@ func (s *Salvage) copyList(ctx context.Context, name string, list *partBlocks, k
 		return err
 	}
 	kept.listed, kept.seed = map[uint64]bool{}, maphash.MakeSeed()
-	for d, err := range segment.Records[crawldb.Datum](ctx, s.to.Segments, name) {
+	for d, err := range segment.Records[crawldb.Datum](ctx, s.target.Segments, name) {
 		if err != nil {
 			return err
 		}
@@ -347,7 +347,7 @@ func (s *Salvage) copyPart(ctx context.Context, name string, p *partBlocks, take
 	if p.missing {
 		return s.emptyPart(ctx, name, p, len(take))
 	}
-	w, err := s.to.Segments.Append(ctx, name, p.name, 0)
+	w, err := s.target.Segments.Append(ctx, name, p.name, 0)
 	if err != nil {
 		return err
 	}
@@ -380,7 +380,7 @@ func (s *Salvage) copyPart(ctx context.Context, name string, p *partBlocks, take
 // emptyPart makes a part of blocks without records.
 func (s *Salvage) emptyPart(ctx context.Context, name string, p *partBlocks, blocks int) error {
 	// A block without records is the same in every part.
-	w, err := segment.NewWriterTo[segment.Visit](ctx, s.to.Segments, name, p.name, 0)
+	w, err := segment.NewWriterTo[segment.Visit](ctx, s.target.Segments, name, p.name, 0)
 	if err != nil {
 		return err
 	}
