@@ -7,6 +7,7 @@ require (
 	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 	github.com/recrawl/recrawl/stores/pgstore v0.0.0
+	github.com/recrawl/recrawl/warc v0.0.0
 	github.com/urfave/cli/v3 v3.14.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/text v0.43.0
@@ -59,3 +60,5 @@ replace github.com/recrawl/recrawl/schedule/simulate => ../../schedule/simulate
 replace github.com/recrawl/recrawl/stores/pebblestore => ../../stores/pebblestore
 
 replace github.com/recrawl/recrawl/stores/pgstore => ../../stores/pgstore
+
+replace github.com/recrawl/recrawl/warc => ../../warc

@@ -41,8 +41,13 @@ them says so. To crawl a test server:
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
+To archive what is fetched, and to crawl an archive, which makes no requests:
+
+  recrawl crawl -d crawl -agent mybot -warc archive https://example.com/
+  recrawl crawl -d again -replay archive
+
 ` + render.MoreHelp + seedFileFormat + "\n\n" + flags.URLRulesFormat + "\n\n" + flags.HostRulesFormat,
-		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
+		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Archive(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			&cli.DurationFlag{Name: "round-time", Category: flags.SelectionGroup, Usage: "select no more URLs of a host per round than can be visited in this `TIME`, given the pauses between requests (0: no limit; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
 			dedupFlag(), visitMetaFlag(),
@@ -56,9 +61,9 @@ them says so. To crawl a test server:
 			if err != nil {
 				return err
 			}
-			run := crawlRun{seeds: seeds}
+			run := crawlRun{seeds: seeds, fromArchive: seeds == nil && c.IsSet("replay")}
 			return a.retryWhileFull(ctx, func() error {
-				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
+				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil || run.fromArchive}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
 					o.Run.Rounds, o.Retention = c.Int("rounds"), retention
 					roundTime(c, &o.Run.RoundTime)
 					flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
@@ -86,11 +91,15 @@ func roundTime(c *cli.Command, t *time.Duration) {
 
 // crawlRun is what is left to inject, and which seeds could not be injected.
 type crawlRun struct {
-	seeds *seedSource
-	bad   error
+	seeds       *seedSource
+	fromArchive bool // the seeds are the URLs of the archive
+	bad         error
 }
 
 func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *crawlRun) error {
+	if run.fromArchive {
+		run.seeds, run.fromArchive = archivedSeeds(s.archive), false
+	}
 	if run.seeds != nil {
 		var err error
 		if run.bad, err = a.injectSeeds(ctx, c, s, run.seeds); err != nil {

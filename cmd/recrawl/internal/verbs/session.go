@@ -19,6 +19,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/stores/pebblestore"
+	"github.com/recrawl/recrawl/warc"
 )
 
 // session is an open crawl.
@@ -28,6 +29,8 @@ type session struct {
 	client   *httpproto.Client
 	conf     *nutchconf.Options // nil without -conf
 	now      func() time.Time
+	warc     *warc.Writer  // nil without -warc
+	archive  *warc.Archive // nil without -replay
 	failures render.Failures
 	damaged  int // how many of Crawler.Damaged were reported
 }
@@ -51,7 +54,7 @@ func (a *app) begin(ctx context.Context, c *cli.Command, needs access, adjust ..
 
 // openSession fills in a session. After an error, session.end closes what was opened.
 func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs access, adjust []func(*recrawl.Options)) error {
-	o, err := a.sessionOptions(c, s, needs.network)
+	o, err := a.sessionOptions(ctx, c, s, needs.network)
 	if err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 // sessionOptions makes the options of a crawler from the configuration, if there is one, and
 // from the flags, before anything is opened. It also sets the clock, the client and the
 // configuration of the session.
-func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recrawl.Options, err error) {
+func (a *app) sessionOptions(ctx context.Context, c *cli.Command, s *session, network bool) (o recrawl.Options, err error) {
 	if s.now, err = flags.Clock(c); err != nil {
 		return o, err
 	}
@@ -124,6 +127,19 @@ func (a *app) sessionOptions(c *cli.Command, s *session, network bool) (o recraw
 		return o, err
 	}
 	client.Ascending = o.Fetch.Politeness.By == hostdb.ByIP
+	files, err := flags.ReplayFiles(c)
+	if err != nil {
+		return o, err
+	}
+	if len(files) > 0 {
+		if err := s.openReplay(ctx, c, files, &o, client); err != nil {
+			return o, err
+		}
+		return o, flags.ApplyFetchLimits(c, &o.Fetch)
+	}
+	if err := s.captureTo(c.String("warc"), &client); err != nil {
+		return o, err
+	}
 	if s.client, err = flags.NewClient(c, client, s.now, a.err); err != nil {
 		return o, err
 	}
@@ -163,6 +179,12 @@ func (s *session) end() error {
 	}
 	if s.client != nil {
 		keep(s.client.Close())
+	}
+	if s.warc != nil {
+		keep(s.warc.Close())
+	}
+	if s.archive != nil {
+		keep(s.archive.Close())
 	}
 	if s.db != nil {
 		keep(s.db.Close())
