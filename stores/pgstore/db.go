@@ -115,7 +115,7 @@ func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB,
 	db.crawl = crawlStore{view: newView(db, crawldb.ErrClosed), turn: make(chan struct{}, 1)}
 	db.hosts = hostStore{view: newView(db, hostdb.ErrClosed)}
 	db.links = linkStore{view: newView(db, linkdb.ErrClosed), turn: make(chan struct{}, 1)}
-	db.segments = segmentStore{view: newView(db, segment.ErrClosed), writers: map[partName]*blockWriter{}}
+	db.segments = segmentStore{view: newView(db, segment.ErrClosed), writers: map[partName]*blockWriter{}, removing: map[string]bool{}, sound: map[int64]int{}}
 	if db.readOnly {
 		return db, nil
 	}

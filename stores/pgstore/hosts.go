@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,24 +70,34 @@ type hostRow struct {
 	record, detail         []byte
 }
 
-// load reads a host. Its details, which may be large, come from the cache if they have not
-// changed.
+// load reads a host, and tries again while the server cannot be reached.
 func (s *hostStore) load(ctx context.Context, name string) (x hostRow, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		x, err = s.query(ctx, name)
+		return err
+	})
+	return x, err
+}
+
+// query reads a host. Its details, which may be large, come from the cache if they have not
+// changed.
+func (s *hostStore) query(ctx context.Context, name string) (x hostRow, err error) {
 	index, _ := indexed([]byte(name))
 	cached := s.details.get(name)
-	err = s.read(ctx, func(ctx context.Context) error {
-		return s.db.pool.QueryRow(ctx, `SELECT version, detail_version, record, CASE WHEN detail_version = $2 THEN NULL ELSE detail END FROM host WHERE key = $1`, index, cached.version).
-			Scan(&x.version, &x.detailVersion, &x.record, &x.detail)
-	})
+	err = s.db.pool.QueryRow(ctx, `SELECT version, detail_version, record, CASE WHEN detail_version = $2 THEN NULL ELSE detail END FROM host WHERE key = $1`, index, cached.version).
+		Scan(&x.version, &x.detailVersion, &x.record, &x.detail)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return hostRow{}, nil
+	}
+	if err != nil {
+		return hostRow{}, err
 	}
 	if x.exists = true; x.detail == nil {
 		x.detail = cached.detail
 	} else {
 		s.details.put(name, cachedDetail{x.detailVersion, x.detail})
 	}
-	return x, err
+	return x, nil
 }
 
 // hostSource is the table of hosts; a row may have a megabyte.
@@ -123,51 +134,50 @@ func (s *hostStore) update(ctx context.Context, name string, next func(old *host
 	s.ending.RLock()
 	defer s.ending.RUnlock()
 	version := newVersion()
-	for {
-		if err := s.ready(ctx); err != nil {
-			return err
+	var refused error // by next, which is not tried again
+	err := s.read(ctx, func(ctx context.Context) error {
+		for {
+			x, err := s.query(ctx, name)
+			if err != nil || x.exists && x.version == version { // the answer to the last attempt was lost
+				return err
+			}
+			old, h, err := s.next(name, x, next)
+			if err != nil || h == old {
+				refused = err
+				return nil
+			}
+			if err := s.signLife(ctx); err != nil {
+				return err
+			}
+			written, err := s.put(ctx, name, x, version, old, h)
+			if written || err != nil {
+				return err
+			}
 		}
-		x, err := s.load(ctx, name)
-		if err != nil {
-			return err
-		}
-		if x.exists && x.version == version {
-			return nil // the answer to the last attempt was lost
-		}
-		written, err := s.attempt(ctx, name, x, version, next)
-		if written || err != nil && !transient(err) {
-			return err
-		}
-	}
+	})
+	return cmp.Or(refused, err)
 }
 
 // newVersion returns a version that no other update has; 0 is that of no host.
 func newVersion() int64 { return rand.Int64() + 1 }
 
-// attempt calls next, and writes the result unless the host has changed since it was read.
-func (s *hostStore) attempt(ctx context.Context, name string, x hostRow, version int64, next func(old *hostdb.Host) (*hostdb.Host, error)) (done bool, err error) {
-	var old *hostdb.Host
+// next calls next with a host as it was read.
+func (s *hostStore) next(name string, x hostRow, next func(old *hostdb.Host) (*hostdb.Host, error)) (old, h *hostdb.Host, err error) {
 	if x.exists {
-		h, has, err := hostdb.DecodeHost(name, x.record)
+		lent, has, err := hostdb.DecodeHost(name, x.record)
 		if err == nil && has {
-			err = hostdb.BorrowDetail(&h, x.detail)
+			err = hostdb.BorrowDetail(&lent, x.detail)
 		}
 		if err != nil {
-			return false, s.db.damaged("host", name, err)
+			return nil, nil, s.db.damaged("host", name, err)
 		}
-		old = &h
+		old = &lent
 	}
-	h, err := next(old)
-	if err != nil || h == old {
-		return true, err
+	h, err = next(old)
+	if err == nil && h != old && s.db.readOnly {
+		err = ErrReadOnly
 	}
-	if s.db.readOnly {
-		return false, ErrReadOnly
-	}
-	if err := s.signLife(ctx); err != nil {
-		return false, err
-	}
-	return s.put(ctx, name, x, version, old, h)
+	return old, h, err
 }
 
 // put writes a host if it still has the version that was read.
@@ -211,10 +221,7 @@ func (s *hostStore) signLife(ctx context.Context) error {
 	if !s.alive.IsZero() && now.Sub(s.alive).Abs() < aliveEvery {
 		return nil
 	}
-	err := s.read(ctx, func(ctx context.Context) error {
-		_, err := s.db.pool.Exec(ctx, `UPDATE host_state SET clean = false, alive = $1 WHERE id = 0`, now.UnixMilli())
-		return err
-	})
+	_, err := s.db.pool.Exec(ctx, `UPDATE host_state SET clean = false, alive = $1 WHERE id = 0`, now.UnixMilli())
 	if err == nil {
 		s.alive = now
 	}

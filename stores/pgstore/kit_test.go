@@ -124,7 +124,7 @@ func segmentKit(t *testing.T, r *rig) {
 				_, err = db.pool.Exec(t.Context(), query, p.id, number, n)
 				n -= size + 1
 			}
-			db.segments.sound = nil
+			clear(db.segments.sound)
 			return err
 		},
 		Damage: func(s segment.Store, seg, part string, at int) error {

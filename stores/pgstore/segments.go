@@ -19,8 +19,9 @@ var _ segment.Store = (*segmentStore)(nil)
 type segmentStore struct {
 	view
 
-	mu      sync.Mutex
-	writers map[partName]*blockWriter
+	mu       sync.Mutex
+	writers  map[partName]*blockWriter
+	removing map[string]bool // segments
 	// sound has, by the id of a part that is not committed, how many of its first blocks
 	// are known to be whole.
 	sound map[int64]int
@@ -136,10 +137,14 @@ func (s *segmentStore) wholeBlocks(ctx context.Context, n partName, p partRow) (
 func (s *segmentStore) noteSound(id int64, blocks int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sound == nil {
-		s.sound = map[int64]int{}
-	}
 	s.sound[id] = max(s.sound[id], blocks)
+}
+
+// forgetSound forgets a part that is committed.
+func (s *segmentStore) forgetSound(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sound, id)
 }
 
 // Read implements [segment.Store].
@@ -249,7 +254,7 @@ func (s *segmentStore) append(ctx context.Context, n partName, keep int) (_ *blo
 	}
 	w := &blockWriter{store: s, name: n}
 	s.mu.Lock()
-	busy := s.writers[n] != nil
+	busy := s.writers[n] != nil || s.removing[n.segment]
 	if !busy {
 		s.writers[n] = w
 	}
@@ -300,9 +305,6 @@ func (s *segmentStore) append(ctx context.Context, n partName, keep int) (_ *blo
 		return nil, err
 	}
 	s.mu.Lock()
-	if s.sound == nil {
-		s.sound = map[int64]int{}
-	}
 	s.sound[w.part] = keep
 	s.mu.Unlock()
 	return w, nil
@@ -320,13 +322,14 @@ func (s *segmentStore) remove(ctx context.Context, seg string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for n := range s.writers {
-		if n.segment == seg {
-			return segment.ErrBusy
-		}
+	if !s.startRemoving(seg) {
+		return segment.ErrBusy
 	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.removing, seg)
+		s.mu.Unlock()
+	}()
 	return s.write(ctx, func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error {
 			if err := s.db.fence(ctx, tx); err != nil {
@@ -339,6 +342,22 @@ func (s *segmentStore) remove(ctx context.Context, seg string) error {
 			return err
 		})
 	})
+}
+
+// startRemoving keeps writers away from a segment, unless there is one already.
+func (s *segmentStore) startRemoving(seg string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.writers {
+		if n.segment == seg {
+			return false
+		}
+	}
+	if s.removing[seg] {
+		return false
+	}
+	s.removing[seg] = true
+	return true
 }
 
 // A blockWriter writes a part. A block is durable once it is appended.
@@ -396,6 +415,7 @@ func (w *blockWriter) Commit(ctx context.Context) error {
 	err := w.commit(ctx)
 	if err == nil {
 		w.leave()
+		w.store.forgetSound(w.part)
 	}
 	return failed("commit", w.name, err)
 }
