@@ -9,15 +9,6 @@ import "io"
 // db.ignore.external.exemptions.file.)
 type Exemptions struct{ rules Filter }
 
-// NewExemptions makes exemptions of rules, which are lines of the file format.
-func NewExemptions(rules ...string) (*Exemptions, error) {
-	f, err := NewRegex(rules...)
-	if err != nil {
-		return nil, err
-	}
-	return &Exemptions{f}, nil
-}
-
 // OpenExemptions reads exemptions from a file, which Reload reads again. A file
 // without rules exempts nothing.
 func OpenExemptions(path string) (*Exemptions, error) {

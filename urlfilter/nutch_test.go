@@ -321,7 +321,7 @@ func TestNutchValidator(t *testing.T) {
 }
 
 func TestExemptions(t *testing.T) {
-	e := must[*Exemptions](t)(NewExemptions("# images", `+(?i)\.(jpg|png|gif)$`, "-."))
+	e := &Exemptions{must[Filter](t)(NewRegex("# images", `+(?i)\.(jpg|png|gif)$`, "-."))}
 	for _, c := range []struct {
 		from, to string
 		want     bool

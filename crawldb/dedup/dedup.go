@@ -26,9 +26,9 @@ type Options struct {
 	// are then compared with each other. (Nutch: deduplication.group.mode.)
 	Group Group
 	// Order decides which page stays: the first criterion that tells two pages
-	// apart. Nil means DefaultOrder. FetchTime favours the page visited last,
-	// which changes with each visit; for a stable choice put URLLength before it,
-	// or leave it out. (Nutch: deduplication.compare.order.)
+	// apart. Nil means score, fetchTime, urlLength, as in Nutch. FetchTime favours
+	// the page visited last, which changes with each visit; for a stable choice put
+	// URLLength before it, or leave it out. (Nutch: deduplication.compare.order.)
 	Order []Criterion
 	// NutchCompat marks as Nutch does: pages are compared in the order of their
 	// keys, each with the one that stays so far; FetchTime is when a page is due
@@ -107,7 +107,7 @@ const chunk = 10_000
 // applies to them.
 func Run(ctx context.Context, crawl crawldb.Store, o Options) (Report, error) {
 	if o.Order == nil {
-		o.Order = DefaultOrder()
+		o.Order = nutchOrder()
 	}
 	o.chunk = cmp.Or(o.chunk, chunk)
 	r := run{o: o, crawl: crawl}
@@ -134,7 +134,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.NutchCompat {
-		for _, c := range DefaultOrder() {
+		for _, c := range nutchOrder() {
 			if !slices.Contains(o.Order, c) {
 				return fmt.Errorf("order: %v is missing, which Nutch requires", c)
 			}

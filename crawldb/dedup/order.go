@@ -30,8 +30,8 @@ func (c Criterion) known() bool {
 	return c == Score || c == FetchTime || c == HTTPSOverHTTP || c == URLLength
 }
 
-// DefaultOrder returns score, fetchTime, urlLength, which is Nutch's.
-func DefaultOrder() []Criterion { return []Criterion{Score, FetchTime, URLLength} }
+// nutchOrder returns score, fetchTime, urlLength, which is Nutch's.
+func nutchOrder() []Criterion { return []Criterion{Score, FetchTime, URLLength} }
 
 // ParseOrder reads the names of criteria, separated by commas, such as
 // "httpsOverHttp,score,urlLength". Each may appear only once.
