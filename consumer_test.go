@@ -218,14 +218,14 @@ func TestConsumerThatDiesAnywhere(t *testing.T) {
 				if r.Rounds > 0 {
 					continue
 				}
-				if s.now.Day() > testlevel.Pick(7, 9) {
+				if s.now.Day() > testlevel.Pick(6, 9) {
 					return nil
 				}
 				s.now = s.now.AddDate(0, 0, 1)
 			}
 		}
 		died := true
-		for n := 1; died; n += 1 + n/testlevel.Pick(3, 30) {
+		for n := 1; died; n += 1 + n/testlevel.Pick(1, 30) {
 			for _, applies := range []bool{false, true} {
 				s := changingWeb()
 				s.opts.Retention.Segments = 2
@@ -633,4 +633,128 @@ func differing(got, want map[string]string) (urls []string) {
 	}
 	slices.Sort(urls)
 	return urls
+}
+
+// The text before a change is found where it was last sent, as long as that segment is kept.
+func TestPreviousText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const page = "http://a.example.test/x"
+		round := 0
+		s := newSetup(&webtest.Web{Hosts: 1})
+		s.opts.Protocol = scripted(map[string][]string{"x": {"=one", "304", "=one", "304", "=two", "304", "404"}}, &round)
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), page); err != nil {
+			t.Fatal(err)
+		}
+		k := s.consumer(t, c, "index", recrawl.ConsumerOptions{})
+		texts := func() (all []string) {
+			for e, err := range k.Events(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, ok, err := e.PreviousText(t.Context())
+				if err != nil || ok != (text != "") {
+					t.Errorf("%q, %v, %v", text, ok, err)
+				}
+				all = append(all, e.Kind.String()+" "+strings.TrimPrefix(text, "T "))
+			}
+			return all
+		}
+		for ; round < 7; round++ {
+			force(t, s.db.Crawl(), page, s.now)
+			if r, err := c.Round(t.Context()); err != nil || r.Visited() != 1 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			s.now = s.now.Add(time.Hour)
+		}
+		if got := texts(); len(got) != 3 || got[0] != "new " || !strings.HasSuffix(got[1], "one") || !strings.HasSuffix(got[2], "two") {
+			t.Errorf("%q", got)
+		}
+		if err := k.Ack(t.Context(), "1.0.0"); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(); len(got) != 2 {
+			t.Errorf("%q after an acknowledgement", got)
+		}
+		if err := s.db.Segments().Remove(t.Context(), segments(t, s)[0]); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(); len(got) != 2 || !strings.HasSuffix(got[0], "one") {
+			t.Errorf("%q of the third round", got)
+		}
+		if err := s.db.Segments().Remove(t.Context(), segments(t, s)[1]); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(); len(got) != 2 || got[0] != "changed " || !strings.HasSuffix(got[1], "two") {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// unsyncedCursors notes whether a cursor was written and is not synced.
+type unsyncedCursors struct {
+	crawldb.Store
+	unsynced *bool
+}
+
+func (s unsyncedCursors) Update(ctx context.Context, b crawldb.Batch) error {
+	if b.Marks != nil {
+		for name := range b.Marks() {
+			*s.unsynced = *s.unsynced || strings.HasPrefix(name, "consumer/")
+		}
+	}
+	return s.Store.Update(ctx, b)
+}
+
+func (s unsyncedCursors) Sync(ctx context.Context) error {
+	*s.unsynced = false
+	return s.Store.Sync(ctx)
+}
+
+type removals struct {
+	segment.Store
+	removed func(name string)
+}
+
+func (s removals) Remove(ctx context.Context, name string) error {
+	s.removed(name)
+	return s.Store.Remove(ctx, name)
+}
+
+// A power cut must not take back an acknowledgement and leave the segment away.
+func TestAcknowledgementIsSyncedBeforeItsSegmentIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := changingWeb()
+		s.opts.Retention.Segments = 1
+		unsynced, removed := false, 0
+		stores := s.stores()
+		stores.Crawl = unsyncedCursors{stores.Crawl, &unsynced}
+		stores.Segments = removals{stores.Segments, func(name string) {
+			if removed++; unsynced {
+				t.Errorf("%s is removed, and its acknowledgement may be lost", name)
+			}
+		}}
+		c, err := recrawl.New(stores, s.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		s.consumer(t, c, "index", recrawl.ConsumerOptions{})
+		var x signatures
+		for range 5 {
+			s.live(t, c, 1)
+			x.read(t, c, "index", -1)
+		}
+		if removed < 5 {
+			t.Errorf("%d segments were removed", removed)
+		}
+		names := segments(t, s)
+		if err := c.RemoveSegment(t.Context(), names[len(names)-1]); err != nil {
+			t.Error(err)
+		}
+	})
 }

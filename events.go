@@ -209,7 +209,8 @@ func (c *Crawler) eventBlocks(ctx context.Context, name string, number int64, fr
 				fail(err)
 				return
 			}
-			p := &blockParts{from: parts, block: block}
+			previous := &previousEvents{c: c, number: number, wanted: map[string]string{}}
+			p := &blockParts{from: parts, block: block, previous: previous}
 			events := make([]blockEvent, 0, len(recorded))
 			for i := range recorded {
 				r := &recorded[i]
@@ -219,6 +220,9 @@ func (c *Crawler) eventBlocks(ctx context.Context, name string, number int64, fr
 				if len(visited) == 0 {
 					fail(&segment.CorruptError{File: name + "/" + segment.EventPart, Offset: int64(block), Err: errors.New("an event without a visit")})
 					return
+				}
+				if r.Changed && r.PreviousSignature != nil {
+					previous.wanted[r.URL] = string(r.PreviousSignature)
 				}
 				events = append(events, blockEvent{PageEvent{
 					URL: r.URL, Kind: PageKind(r.Kind), Visit: visited[0], Signature: r.Signature, ParseError: r.ParseError,

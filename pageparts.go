@@ -43,8 +43,9 @@ func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
 // blockParts are the parts of the pages whose visits are in one block, read when
 // the first of its events asks.
 type blockParts struct {
-	from  *pageParts
-	block int
+	from     *pageParts
+	block    int
+	previous *previousEvents
 
 	mu       sync.Mutex
 	contents map[string]page.Content

@@ -100,6 +100,11 @@ func (r *FeedReply) read(ctx context.Context, crawler *recrawl.Crawler, q *FeedR
 				return err
 			}
 			j.Text = &text
+			if text, ok, err := e.PreviousText(ctx); err != nil {
+				return err
+			} else if ok {
+				j.PreviousText = &text
+			}
 		}
 		var b bytes.Buffer
 		if err := render.JSONLine(&b, &j); err != nil {

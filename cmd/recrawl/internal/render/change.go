@@ -20,7 +20,9 @@ type ChangeJSON struct {
 	Signature  string              `json:"signature,omitempty"`
 	ParseError string              `json:"parse_error,omitempty"`
 	Previous   *PreviousChangeJSON `json:"previous,omitempty"`
-	Text       *string             `json:"text,omitempty"`
+	// Text and PreviousText are set by the caller.
+	Text         *string `json:"text,omitempty"`
+	PreviousText *string `json:"previous_text,omitempty"`
 }
 
 // PreviousChangeJSON is the state of a page before a visit.
@@ -30,7 +32,7 @@ type PreviousChangeJSON struct {
 	Signature string     `json:"signature,omitempty"`
 }
 
-// NewChangeJSON returns an event without its text.
+// NewChangeJSON returns an event without its texts.
 func NewChangeJSON(e *recrawl.PageEvent) ChangeJSON {
 	j := ChangeJSON{
 		Position: e.Position, Kind: e.Kind.String(), URL: e.URL, Time: TimeOrNil(e.Visit.Time), Segment: e.Segment,
