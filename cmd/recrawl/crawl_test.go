@@ -160,7 +160,9 @@ func TestConnectToRefusesUnmappedHosts(t *testing.T) {
 	s := serve(t, &webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})
 	args := s.crawl(s.web.Seeds()[0], "http://elsewhere.example/")
 	args[slices.Index(args, "-connect-to")+1] = s.web.Host(0) + ":80:" + s.server.Addr
-	ok(t, args...)
+	if r := recrawl(t, args...); r.code != 1 || !strings.Contains(r.err, "the seed http://elsewhere.example/ was not requested") {
+		t.Errorf("%+v", r)
+	}
 	visit := ok(t, "readseg", "-d", s.dir, "-part", "crawl_fetch", "-url", "http://elsewhere.example/")
 	hosts := ok(t, "hosts", "-d", s.dir)
 	if !strings.Contains(visit, "connect") {
