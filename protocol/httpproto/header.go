@@ -1,10 +1,15 @@
 package httpproto
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recrawl/recrawl/protocol"
 )
 
 // field returns the first value of a header, or nothing if it is too long or
@@ -104,4 +109,67 @@ func keepAlive(h http.Header) (time.Duration, bool) {
 		return time.Duration(n) * time.Second, err == nil
 	}
 	return 0, false
+}
+
+func (c *Client) header(u *url.URL, req protocol.Request) http.Header {
+	h := http.Header{
+		"User-Agent":      {c.userAgent},
+		"Accept":          {c.o.Accept},
+		"Accept-Language": {c.o.AcceptLanguage},
+		"Accept-Encoding": {acceptEncoding},
+	}
+	if c.o.Limits.MaxIdle > 0 {
+		// It is the default of HTTP/1.1, and HTTP/2 does not send it. But some servers, such as
+		// Apache, say only then how long they keep an idle connection.
+		h["Connection"] = []string{"keep-alive"}
+	}
+	if c.o.From != "" {
+		h["From"] = []string{c.o.From}
+	}
+	if login := c.logins[origin(u)]; login != "" {
+		h["Authorization"] = []string{login}
+	}
+	if v := c.cookies(u); v != "" {
+		h["Cookie"] = []string{v}
+	}
+	if req.Accept != "" {
+		h["Accept"] = []string{req.Accept}
+	}
+	if conditional(req.ETag) {
+		h["If-None-Match"] = []string{req.ETag}
+	}
+	if conditional(req.LastModified) {
+		h["If-Modified-Since"] = []string{req.LastModified}
+	}
+	return h
+}
+
+// userAgent returns "name/version (+url; email)" with the parts there are.
+func userAgent(o Options) (string, error) {
+	for _, f := range []struct{ name, v string }{
+		{"Agent", o.Agent}, {"Version", o.Version}, {"AgentURL", o.AgentURL}, {"AgentEmail", o.AgentEmail}, {"UserAgent", o.UserAgent},
+	} {
+		if !printable(f.v) {
+			return "", fmt.Errorf("httpproto: option %s is not printable ASCII: %q", f.name, f.v)
+		}
+	}
+	if o.Agent == "" {
+		return "", errors.New("httpproto: option Agent is required: servers must be able to tell who is asking")
+	}
+	if o.UserAgent != "" {
+		return o.UserAgent, nil
+	}
+	ua := o.Agent
+	if o.Version != "" {
+		ua += "/" + o.Version
+	}
+	switch {
+	case o.AgentURL != "" && o.AgentEmail != "":
+		ua += " (+" + o.AgentURL + "; " + o.AgentEmail + ")"
+	case o.AgentURL != "":
+		ua += " (+" + o.AgentURL + ")"
+	case o.AgentEmail != "":
+		ua += " (" + o.AgentEmail + ")"
+	}
+	return ua, nil
 }

@@ -386,36 +386,6 @@ func orDefault[T comparable](v *T, d T) {
 	}
 }
 
-// userAgent returns "name/version (+url; email)" with the parts there are.
-func userAgent(o Options) (string, error) {
-	for _, f := range []struct{ name, v string }{
-		{"Agent", o.Agent}, {"Version", o.Version}, {"AgentURL", o.AgentURL}, {"AgentEmail", o.AgentEmail}, {"UserAgent", o.UserAgent},
-	} {
-		if !printable(f.v) {
-			return "", fmt.Errorf("httpproto: option %s is not printable ASCII: %q", f.name, f.v)
-		}
-	}
-	if o.Agent == "" {
-		return "", errors.New("httpproto: option Agent is required: servers must be able to tell who is asking")
-	}
-	if o.UserAgent != "" {
-		return o.UserAgent, nil
-	}
-	ua := o.Agent
-	if o.Version != "" {
-		ua += "/" + o.Version
-	}
-	switch {
-	case o.AgentURL != "" && o.AgentEmail != "":
-		ua += " (+" + o.AgentURL + "; " + o.AgentEmail + ")"
-	case o.AgentURL != "":
-		ua += " (+" + o.AgentURL + ")"
-	case o.AgentEmail != "":
-		ua += " (" + o.AgentEmail + ")"
-	}
-	return ua, nil
-}
-
 // printable reports whether s is printable ASCII without white space around it.
 func printable(s string) bool {
 	for i := range len(s) {
