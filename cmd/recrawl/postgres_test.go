@@ -54,7 +54,7 @@ func TestCrawlInPostgresGivesWhatDirectoryGives(t *testing.T) {
 // What a verb cannot do with a database, and a crawl that is in use, are errors that say so.
 func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
 	server := pgtest.Start(t, "fsync = off")
-	dsn := pgtest.DSNAt(server.Address(), "verbs")
+	dsn := strings.Replace(pgtest.DSNAt(server.Address(), "verbs"), "recrawl@", "recrawl:secret@", 1)
 	for _, test := range []struct {
 		args []string
 		code int
@@ -67,12 +67,17 @@ func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
 		{[]string{"backup", "-d", dsn, t.TempDir() + "/new"}, 2, "works on the files"},
 		{[]string{"compact", "-d", dsn}, 2, "works on the files"},
 		{[]string{"readdb", "-d", "mysql://host/db", "-stats"}, 2, "mysql://"},
-		{[]string{"readdb", "-d", "postgres://recrawl@127.0.0.1:1/none", "-stats"}, 1, "127.0.0.1"},
+		{[]string{"readdb", "-d", "postgres://recrawl:secret@127.0.0.1:1/none", "-stats"}, 1, "127.0.0.1"},
 		{[]string{"readdb", "-d", dsn, "-stats"}, 0, ""},
 		{[]string{"status", "-d", dsn}, 0, ""},
+		{[]string{"config", "-d", dsn}, 0, ""},
+		{[]string{"config", "-json", "-d", dsn}, 0, ""},
 		{[]string{"mergedb", "-d", t.TempDir() + "/dir", dsn}, 0, ""},
 	} {
 		r := recrawl(t, test.args...)
+		if strings.Contains(r.out+r.err, "secret") {
+			t.Errorf("recrawl %s shows the password", strings.Join(test.args, " "))
+		}
 		if r.code != test.code || !strings.Contains(r.err, test.text) {
 			t.Errorf("recrawl %s: exit %d, want %d with %q\n%s", strings.Join(test.args, " "), r.code, test.code, test.text, r.err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -34,12 +35,12 @@ type Options struct {
 }
 
 // engines are the engines other than that of a directory, by the schemes of their URLs.
-func engines() map[string]func(ctx context.Context, url string, o Options) (DB, error) {
+func engines() map[string]func(ctx context.Context, dsn string, o Options) (DB, error) {
 	return map[string]func(context.Context, string, Options) (DB, error){"postgres": openPostgres, "postgresql": openPostgres}
 }
 
-func openPostgres(ctx context.Context, url string, o Options) (DB, error) {
-	db, err := pgstore.Open(ctx, url, pgstore.Options{ReadOnly: o.ReadOnly, MustExist: o.MustExist, Logger: o.Logger})
+func openPostgres(ctx context.Context, dsn string, o Options) (DB, error) {
+	db, err := pgstore.Open(ctx, dsn, pgstore.Options{ReadOnly: o.ReadOnly, MustExist: o.MustExist, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +50,22 @@ func openPostgres(ctx context.Context, url string, o Options) (DB, error) {
 // IsURL reports whether a crawl is named by a URL, and is no directory.
 func IsURL(name string) bool { return strings.Contains(name, "://") }
 
+// WithoutPassword returns the name of a crawl as it may be shown.
+func WithoutPassword(name string) string {
+	if u, err := url.Parse(name); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return name
+}
+
 // OpenURL opens the crawl that a URL names.
-func OpenURL(ctx context.Context, url string, o Options) (DB, error) {
-	scheme, _, _ := strings.Cut(url, "://")
+func OpenURL(ctx context.Context, name string, o Options) (DB, error) {
+	scheme, _, _ := strings.Cut(name, "://")
 	open := engines()[scheme]
 	if open == nil {
 		return nil, flags.Usagef("%s://: no engine has this scheme; there are directories, and URLs that begin with %s://", scheme, strings.Join(slices.Sorted(maps.Keys(engines())), ":// or "))
 	}
-	return open(ctx, url, o)
+	return open(ctx, name, o)
 }
 
 // NeedDirectory returns an error if a verb that works on files is given a URL.

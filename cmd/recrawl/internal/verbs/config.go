@@ -94,6 +94,9 @@ func (a *app) printConfig(ctx context.Context, root, c *cli.Command) error {
 			continue
 		}
 		s := setFlag{Name: name, Value: flagText(c, name), From: from[name]}
+		if name == "d" {
+			s.Value = crawls.WithoutPassword(s.Value)
+		}
 		if s.From == "" {
 			s.From = "default"
 		}
