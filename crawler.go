@@ -205,7 +205,7 @@ func (c *Crawler) recoverSegments(ctx context.Context) error {
 }
 
 // Close releases what New acquired. The stores stay open; they belong to the caller,
-// who must cancel any Run through its context and wait for it before closing
+// which must cancel any Run through its context and wait for it before closing
 // anything. A second Close does nothing.
 func (c *Crawler) Close() error {
 	c.closeMutex.Lock()

@@ -20,7 +20,7 @@ import (
 )
 
 // A segment that is damaged, or none at all, costs a crawl that segment: rounds go on with
-// others, once that is told, and its pages are visited when their leases have ended.
+// others, once the damage is reported, and its pages are visited when their leases have ended.
 func TestRoundsGoOnWithoutADamagedSegment(t *testing.T) {
 	flip := func(t *testing.T, file string) {
 		raw, err := os.ReadFile(file)

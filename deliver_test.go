@@ -343,7 +343,7 @@ func eventsOfManyBlocks(t *testing.T, another bool) {
 			}
 		}
 		if blocks < 4 || len(told) != 25 {
-			t.Errorf("%d blocks, %d pages were told of", blocks, len(told))
+			t.Errorf("%d blocks, %d pages were delivered", blocks, len(told))
 		}
 		twice := 0
 		for _, n := range told {
@@ -352,7 +352,7 @@ func eventsOfManyBlocks(t *testing.T, another bool) {
 			}
 		}
 		if !another && twice > 0 || another && (twice == 0 || twice == len(told)) {
-			t.Errorf("%d of %d pages were told of again", twice, len(told))
+			t.Errorf("%d of %d pages were delivered again", twice, len(told))
 		}
 	})
 }

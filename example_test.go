@@ -57,7 +57,7 @@ func Example() {
 	// db_fetched http://news.example.test/pages/3.html again in 720h0m0s
 }
 
-// OnPage is told of every page, and of what became of it since the last visit.
+// OnPage gets every page, with what became of it since the last visit.
 // Here 31 days pass between two runs.
 func ExampleOptions_onPage() {
 	ctx := context.Background()
@@ -136,7 +136,7 @@ func ExampleCrawler_Explain() {
 	// Not fetched: the crawl has not heard of it; inject it, or wait for a page that links to it.
 }
 
-// A feed, or whoever made it, says that a page has changed. A schedule that learns
+// A feed, or its author, says that a page has changed. A schedule that learns
 // has it visited sooner; what the visit finds tells how far such signals are true.
 func ExampleCrawler_Signal() {
 	ctx := context.Background()

@@ -209,7 +209,7 @@ func (p *feedPosition) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// news tells those who wait that something has happened. The zero value is ready to use.
+// news wakes the goroutines that wait for something to happen. The zero value is ready to use.
 type news struct {
 	mu sync.Mutex
 	c  chan struct{}

@@ -39,7 +39,7 @@ func TestFreshness(t *testing.T) {
 			}
 		}
 		if n := strings.Count(told.String(), "a plan was made"); n < 10 || !strings.Contains(told.String(), " fresh=0.") {
-			t.Errorf("told of %d plans: %s", n, &told)
+			t.Errorf("%d plans were logged: %s", n, &told)
 		}
 		f := r.Freshness
 		if f == nil || f.Pages == 0 || f.Sampled != 0 || f.Copies < 80 || f.Estimated != f.Copies || !(f.Freshness > 0.3 && f.Freshness < 1) || f.Age <= 0 {
@@ -101,7 +101,7 @@ func TestNoMoreAreWorthAVisitThanThereAre(t *testing.T) {
 	}
 }
 
-// Without a schedule that learns it is told when pages were visited, and nothing is made up.
+// Without a schedule that learns, Freshness says when pages were visited, and makes nothing up.
 func TestFreshnessWithoutLearning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 2, PagesPerHost: 20})

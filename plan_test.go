@@ -72,7 +72,7 @@ func TestLearnedCrawlerThatDies(t *testing.T) {
 	})
 }
 
-// A budget that is no number is told at once; one of next to nothing is waited for.
+// A budget that is no number is an error at once; for one of next to nothing Run waits.
 func TestInvalidBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, budget := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
@@ -210,7 +210,7 @@ func TestNoisyHostIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := told.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "host=noisy.test pages=12 of=12 signature=") {
-			t.Errorf("told: %s", text)
+			t.Errorf("logged: %s", text)
 		}
 		for url, want := range map[string]bool{urls[0]: true, urls[23]: false} {
 			e, err := c.Explain(t.Context(), url)

@@ -178,7 +178,7 @@ func TestRoundTime(t *testing.T) {
 	}
 }
 
-// No bubble: who waits for a mutex does not count as waiting there.
+// No bubble: a goroutine that waits for a mutex does not count as waiting there.
 func TestRoundsRunOneAfterTheOther(t *testing.T) {
 	s := newSetup(&webtest.Web{Hosts: 3, PagesPerHost: 30, Calm: true})
 	c := s.crawler(t)

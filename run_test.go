@@ -134,7 +134,7 @@ func TestRunWaitsForWhatBecomesDue(t *testing.T) {
 	})
 }
 
-// A round that is over is no stage, and a crawler may be closed by whoever comes first.
+// A round that is over is no stage, and a crawler may be closed by either caller.
 func TestStatusAfterARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 3, Calm: true})

@@ -35,7 +35,7 @@ func TestSitemapsInARound(t *testing.T) {
 			s.opts.Fetch.Links.MaxPerPage = 1 // links alone do not lead far
 			s.opts.OnPage = func(_ context.Context, e recrawl.PageEvent) error {
 				if strings.HasSuffix(e.URL, "sitemap.xml") {
-					t.Errorf("OnPage was told of %s", e.URL)
+					t.Errorf("OnPage got %s", e.URL)
 				}
 				return nil
 			}
@@ -266,7 +266,7 @@ func TestPageListedAsSitemap(t *testing.T) {
 	})
 }
 
-// asked remembers what was asked for, and can be told to stop.
+// asked remembers the requests, and can be stopped.
 type asked struct {
 	pages
 	urls   *[]string

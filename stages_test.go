@@ -18,7 +18,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Seeds that cannot be used are no error, and so are told to the Logger.
+// Seeds that cannot be used are no error; the Logger gets them.
 func TestUnusableSeedsAreReported(t *testing.T) {
 	s := newSetup(&webtest.Web{Hosts: 1})
 	var log strings.Builder

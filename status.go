@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// Status is what a crawler is doing, for those who watch it.
+// Status is what a crawler is doing, for monitoring.
 type Status struct {
 	// Stage is the stage under way: generate, fetch, parse, update, invert, dedup, pages or
 	// wait, and robots before the rounds of ReadSitemaps; empty when no round is made. Segment is

@@ -105,7 +105,7 @@ type bare struct {
 	out    *bufio.Writer
 }
 
-// add queues those that were not seen. The lock is held, or nobody else is there.
+// add queues those that were not seen. The lock is held, or there is no other goroutine.
 func (b *bare) add(urls []string) {
 	for _, u := range urls {
 		if !b.seen[u] {

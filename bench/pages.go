@@ -8,7 +8,7 @@ import (
 )
 
 // pages is a web of pages of one size, as large as pages are: navigation, lists
-// and paragraphs with links in them, attributes that nobody needs, a script, text.
+// and paragraphs with links in them, attributes that no parser needs, a script, text.
 // A little less than half of the links of a page lead where others lead, too; the
 // others are to pages that only it links to, so that a crawl never comes to an end
 // and finds more than it can visit. All that is said of a page follows from its

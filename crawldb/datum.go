@@ -42,7 +42,7 @@ type Datum struct {
 	// LeasedBy names the segment it was put into. (Nutch keeps _ngt_.)
 	LeasedUntil time.Time
 	LeasedBy    string
-	// Meta is what policies and seeds attach. See [Meta] for who owns which key.
+	// Meta is what policies and seeds attach. See [Meta] for the owner of each key.
 	Meta Meta
 }
 

@@ -394,7 +394,7 @@ func (r *rig) ahead(name string) error {
 }
 
 // A clock that is set back during a request, or after a process that made one has died, keeps
-// nobody from the host.
+// no worker from the host.
 func TestClockThatIsSetBack(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {

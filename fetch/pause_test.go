@@ -628,7 +628,7 @@ func (w *witness) Fetch(ctx context.Context, r protocol.Request) (protocol.Respo
 	spelled, path, _ := strings.Cut(rest, "/")
 	s := seen{url: r.URL, host: w.name[spelled], begin: time.Now()}
 	if s.host == "" {
-		w.t.Errorf("%s: a host that nobody knows", r.URL)
+		w.t.Errorf("%s: an unknown host", r.URL)
 	}
 	n := hashOf(r.URL)
 	resp := body("text/html", "<p>x")

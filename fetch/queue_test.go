@@ -176,7 +176,7 @@ func BenchmarkLoopStep(b *testing.B) {
 				g, _ := limiter.begin(now)
 				h, it, _ := q.next(now, s.openPaces())
 				if h == nil {
-					b.Fatal("nobody waits")
+					b.Fatal("no queue waits")
 				}
 				under = append(under, s.begin(h.pace, now))
 				if len(under) == 50 {

@@ -78,7 +78,7 @@ func TestProgress(t *testing.T) {
 		}
 		rep := r.run(seg)
 		if done != rep.Visited() || done != rep.Listed || bytes != rep.Bytes || bytes == 0 {
-			t.Errorf("told of %d visits and %d bytes: %+v", done, bytes, rep)
+			t.Errorf("OnVisit got %d visits and %d bytes: %+v", done, bytes, rep)
 		}
 	})
 }

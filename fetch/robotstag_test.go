@@ -109,7 +109,7 @@ func TestNoIndexOfANotModifiedPage(t *testing.T) {
 	}
 }
 
-// Operators who forbid indexing and think better of it find the page out of the index, and in it again, though
+// A page whose operator forbids indexing and later allows it is out of the index, and in it again, though
 // the page itself has not changed and the server answers "not modified" wherever it can. A server whose "not modified"
 // has no such header costs no request more.
 func TestIndexFollowsTheHeaderOfAPageThatDoesNotChange(t *testing.T) {

@@ -44,7 +44,7 @@ func marked(url string, s crawldb.Sitemap) crawldb.Datum {
 	return d
 }
 
-// told returns what the links of a page say, in the order of the page.
+// told returns the statements of the links of a page, in its order.
 func claimsOf(p segment.Parse) (out []string) {
 	for _, l := range p.Links {
 		s := strings.TrimPrefix(l.URL, home)

@@ -54,7 +54,7 @@ func TestHostThatFails(t *testing.T) {
 				t.Errorf("MaxFailures %d: %d requests, %v", c.max, n, rep.Visits)
 			}
 			if told != 8 {
-				t.Errorf("OnVisit was told of %d visits of 8", told)
+				t.Errorf("OnVisit got %d visits of 8", told)
 			}
 			r.visits(seg)
 			aligned(t, r.db.Segments(), seg)

@@ -237,7 +237,7 @@ func (b *branch) at(way []step) *branch {
 	return b
 }
 
-// begin determines who is next, after everything was added.
+// begin determines which part is next, after everything was added.
 func (b *branch) begin() {
 	for _, c := range b.waiting {
 		c.turn = 1/c.weight - 1

@@ -91,7 +91,7 @@ func TestPartsTakeTurns(t *testing.T) {
 	}{
 		{false, 60, []int{20, 20, 20}},
 		{true, 60, []int{60, 0, 0}},
-		{false, 200, []int{160, 20, 20}}, // what is left over goes to whoever has something
+		{false, 200, []int{160, 20, 20}}, // the rest goes to the parts that have something
 		{false, 9, []int{1, 0, 8}},       // beside it the best go first
 	} {
 		db := &memstore.DB{}

@@ -645,7 +645,7 @@ func (brokenGet) Get(context.Context, string) (crawldb.Datum, error) {
 // An index is asked for no more of a host than there is room for. Whether that is
 // enough takes what is known of its domain, however few pages it has, and whether
 // what the filters reject is a sitemap; neither is guessed if it cannot be read.
-func TestEnoughOfAHostCannotBeTold(t *testing.T) {
+func TestUnreadableDomainIsAnErrorNotAGuess(t *testing.T) {
 	var data []crawldb.Datum
 	for i := range 12 {
 		data = append(data, due(fmt.Sprintf("http://www.site%d.org/%d.gz", i%4, i), float32(i)))

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// A DamagedError names segments of which it is unknown whether their generate died. It
+// A DamagedError names segments whose generate may have died, which is unknown. It
 // wraps the errors that say why.
 type DamagedError struct {
 	Segments []string

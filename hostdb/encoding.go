@@ -21,7 +21,7 @@ const (
 const (
 	hasNextFetch = 1 << iota
 	hasLastFetch
-	hasBusy
+	hasGrants
 	hasCrawlDelay
 	hasBackoff
 	hasElapsed
@@ -84,7 +84,7 @@ func DecodeHost(name string, b []byte) (h Host, side bool, err error) {
 func (c *coder) host(h *Host) {
 	c.optionalTime(hasNextFetch, &h.NextFetch)
 	c.optionalTime(hasLastFetch, &h.LastFetch)
-	if c.has(hasBusy, len(h.Grants) > 0) {
+	if c.has(hasGrants, len(h.Grants) > 0) {
 		if n := c.count(len(h.Grants)); c.mode == reading {
 			for ; n > 0 && !c.bad; n-- {
 				h.Grants = append(h.Grants, time.Time{})

@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 		if len(url) > 1 && url[0] == '/' && url[1] == 'a' && r.Allowed(url) != r.Allowed("/%61"+url[2:]) {
 			t.Errorf("%q is not its escaped form", url)
 		}
-		// Lines for nobody change nothing.
+		// Lines without a user agent change nothing.
 		if len(body)+40 < robots.MaxBytes && len(body) > 0 && body[0] < 0x80 && body[0] != 0 {
 			again := robots.Parse(append([]byte("# comment\nDisallow: /\nUnknown: x\n"), body...), product)
 			if r.Allowed(url) != again.Allowed(url) {

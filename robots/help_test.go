@@ -89,7 +89,7 @@ func redirect(to string) protocol.Response {
 }
 
 func failure(code protocol.Code) protocol.Response {
-	return protocol.Response{Outcome: protocol.Outcome{Code: code, Reason: "as told"}}
+	return protocol.Response{Outcome: protocol.Outcome{Code: code, Reason: "as set"}}
 }
 
 // hosts is a hostdb.Store in a map. It calls each next twice, and takes back

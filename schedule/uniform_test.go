@@ -11,7 +11,7 @@ import (
 
 // A crawl of pages that matter alike begins at even intervals, and ends them when telling pages
 // apart is worth it. Pages of two kinds for which that is hardly so are left at even intervals.
-func TestPagesAreToldApartOnlyIfThatGains(t *testing.T) {
+func TestPagesAreDistinguishedOnlyForAGain(t *testing.T) {
 	for name, c := range map[string]struct {
 		rates []float64
 		even  bool
@@ -50,7 +50,7 @@ func TestPagesAreToldApartOnlyIfThatGains(t *testing.T) {
 }
 
 // Where pages differ in importance, that is gain enough from the first plan on.
-func TestPagesThatDifferInImportanceAreToldApart(t *testing.T) {
+func TestPagesOfUnequalImportanceAreDistinguished(t *testing.T) {
 	c := newCrowd(func(int) float64 { return 1. / 10 })
 	for i := range c.records {
 		c.records[i].Score = float32(math.Pow(10, float64(i%3)))

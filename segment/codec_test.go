@@ -243,7 +243,7 @@ func TestForeignBytesAreErrors(t *testing.T) {
 		}
 	}
 	if _, err := DecodeRecord[Text]([]byte{0, 0, 0}); err == nil {
-		t.Error("a record with something behind it was decoded")
+		t.Error("a record with trailing bytes was decoded")
 	}
 	// A code that is not known here may be one of a newer version; a number that
 	// is no code cannot.

@@ -81,7 +81,7 @@ func TestUnparsedPageIsNotUnmodified(t *testing.T) {
 	}
 }
 
-func TestHostThatIsLeftAloneDoesNotCostRetries(t *testing.T) {
+func TestSkippedHostCostsNoRetries(t *testing.T) {
 	for _, code := range []protocol.Code{protocol.Skipped, protocol.RobotsFailed} {
 		l := newLife(schedule.Default{})
 		l.visit(protocol.Success, "A")

@@ -8,7 +8,7 @@ import (
 
 // A count must not hold on to what it was last counted with: that may be part of a
 // block of a megabyte.
-func TestCountsHoldOnToNoBlock(t *testing.T) {
+func TestCountsKeepNoBlockInMemory(t *testing.T) {
 	block := strings.Repeat("example.org ", 3)
 	counts := map[string]*int64{}
 	for i := range 3 {

@@ -13,7 +13,7 @@ import (
 
 // What a claim moves depends on how often those of the host were true; the same
 // claim counts once, and a visit that finds it false is a visit like another.
-func TestClaimsMoveALearnedVisit(t *testing.T) {
+func TestSignalsMoveALearnedVisit(t *testing.T) {
 	o := update.Options{Now: func() time.Time { return noon }, Schedule: schedule.Learned{}}
 	at := func(l hostdb.SignalStats, h *crawldb.SitemapEntry) *crawldb.Datum {
 		old := known(crawldb.Fetched, 0, "A")

@@ -147,7 +147,7 @@ const maxPutOff = 30 * 24 * time.Hour
 // applyVisit applies a visit to a record.
 func applyVisit(d crawldb.Datum, v *segment.Visit, p *segment.Parse, o *Options) crawldb.Datum {
 	code := v.Outcome.Code
-	if code.Deferred() { // nobody asked the host for the page
+	if code.Deferred() { // no request for the page was sent
 		retries := d.Retries
 		d = o.Schedule.Retry(d, schedule.Visit{Time: v.Time, PrevFetch: d.LastFetch, PrevModified: d.Modified, Skipped: true})
 		d.Retries = retries

@@ -43,7 +43,7 @@ func nutchNext(old *crawldb.Datum, in *Input, flow scoring.Flow, o *Options) *cr
 		d.Priority = o.priority(&d)
 		return &d
 	}
-	d.LeasedUntil, d.LeasedBy = time.Time{}, "" // whoever holds it
+	d.LeasedUntil, d.LeasedBy = time.Time{}, "" // whichever segment holds it
 	o.Scoring.Updated(old, &d, flow)
 	d.Priority = o.priority(&d)
 	return &d

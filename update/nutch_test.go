@@ -521,7 +521,7 @@ func TestNutchCompatReturnIsNotNews(t *testing.T) {
 	}
 }
 
-// Five links with scores 1, 5, 3, 2 and 4, two of which may count.
+// Five links with scores 1, 5, 3, 2 and 4; two of them may count.
 func TestNutchCompatWorstLinksAreKept(t *testing.T) {
 	for _, c := range []struct {
 		nutch bool
@@ -634,7 +634,7 @@ func TestNutchTargetThatWasFollowed(t *testing.T) {
 	o.Scoring = discoverer{told: &told}
 	got := update.Next(nil, in, o)
 	if len(told) != 1 || told[0].URL != page || told[0].Score != 2 || told[0].Interval != 30*24*time.Hour {
-		t.Fatalf("told of %+v", told)
+		t.Fatalf("Scoring got %+v", told)
 	}
 	if of, _ := got.Meta.Get("of"); of != "the fetcher" || got.URL != page || got.Score != 3 || got.Status != crawldb.Fetched || !got.LastFetch.Equal(noon) {
 		t.Errorf("%+v", got)
@@ -642,7 +642,7 @@ func TestNutchTargetThatWasFollowed(t *testing.T) {
 }
 
 // A page that is visited without being listed goes on from the record that is known, or
-// begins as a new one; what nobody parsed has the signature of its visit, if that has one.
+// begins as a new one; a page that was not parsed has the signature of its visit, if that has one.
 func TestNutchVisitedButNotListed(t *testing.T) {
 	const day = 24 * time.Hour
 	o := nutchOptions(schedule.Default{NutchCompat: true})
@@ -700,7 +700,7 @@ func TestNutchCompatScoresAndPriorities(t *testing.T) {
 	}
 }
 
-// noting keeps what a schedule is told of a visit.
+// noting keeps the visits that a schedule gets.
 type noting struct {
 	schedule.Default
 	visit *schedule.Visit

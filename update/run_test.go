@@ -169,7 +169,7 @@ func (s *dying) Sync(ctx context.Context) error {
 	return errDied
 }
 
-func TestExactlyOnceWhateverDies(t *testing.T) {
+func TestSegmentIsAppliedOnceAcrossKills(t *testing.T) {
 	const pages = 60
 	calm := newWorld(t)
 	calm.round(seg, pages, 1)
@@ -470,7 +470,7 @@ func TestSegmentThatWasNotFetched(t *testing.T) {
 	}
 }
 
-func TestUnvisitedPagesAreFreeAgain(t *testing.T) {
+func TestUnvisitedPagesAreNotLeased(t *testing.T) {
 	w := newWorld(t)
 	d := known(crawldb.Fetched, 1, "A")
 	w.put(d)

@@ -90,7 +90,7 @@ func signalled(d *crawldb.Datum) (changed, ok bool) {
 
 // CheckSignals returns what a visit to a page reveals about the signals of it, given what is
 // known of the signals of its host; listed is the record from the fetch list. [Run] counts
-// these. ok is false if there was no signal, or nothing can be told.
+// these. ok is false if there was no signal, or it can be neither confirmed nor refuted.
 func CheckSignals(listed *crawldb.Datum, at time.Time, changed bool, l hostdb.SignalStats) (c hostdb.SignalCheck, ok bool) {
 	hasChanged, ok := signalled(listed)
 	if !ok {

@@ -146,7 +146,7 @@ func TestNextNewFromSitemap(t *testing.T) {
 
 // What is claimed of a page is over when the page is gone or has moved: nothing of it
 // is left for the day when it is back.
-func TestClaimOfAPageThatIsGone(t *testing.T) {
+func TestSignalOfAPageThatIsGone(t *testing.T) {
 	o := update.Options{Now: func() time.Time { return noon }, Scoring: scoring.OPIC{}}
 	for _, code := range []protocol.Code{protocol.NotFound, protocol.MovedPerm} {
 		old := known(crawldb.Fetched, 0, "A")
@@ -384,7 +384,7 @@ func (c *cut) Update(ctx context.Context, b crawldb.Batch) error {
 
 // A segment is counted once, however often the update of it dies, and what comes
 // of it is the same.
-func TestClaimsAreCountedOnce(t *testing.T) {
+func TestSignalsAreCountedOnce(t *testing.T) {
 	first := ""
 	for died := range 9 {
 		w := newWorld(t)
@@ -425,7 +425,7 @@ func TestClaimsAreCountedOnce(t *testing.T) {
 
 // A segment that was counted under a clock that was ahead keeps no other from being
 // counted, and is not counted twice itself.
-func TestClaimsAfterAClockThatWasAhead(t *testing.T) {
+func TestSignalsAfterAClockThatWasAhead(t *testing.T) {
 	for _, last := range []string{seg, "20360101000000-000"} {
 		w := newWorld(t)
 		want := signalledSegment(w)

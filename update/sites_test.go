@@ -169,7 +169,7 @@ func TestGrowth(t *testing.T) {
 }
 
 // The accounts are as if nothing had died, and so is what is left out.
-func TestGrowthWhateverDies(t *testing.T) {
+func TestGrowthIsCountedOnceAcrossKills(t *testing.T) {
 	o := growing(30, 20)
 	calm := newWorld(t)
 	calm.trapped(seg, 0, 3, 20)
@@ -201,7 +201,7 @@ func TestGrowthWhateverDies(t *testing.T) {
 // What links gave to records that were left out goes to the next visit of their
 // domain, once, whatever dies in between: the crawl db and the account together have
 // what the seeds brought.
-func TestCashOfWhatIsLeftOut(t *testing.T) {
+func TestCashOfRejectedLinksIsKeptAcrossKills(t *testing.T) {
 	f := scoring.OPIC{}
 	o := growing(1, 10)
 	o.Scoring = f

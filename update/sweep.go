@@ -203,7 +203,7 @@ func (s *sweep) run(ctx context.Context) error {
 		if c.ruled == stays {
 			// Most records are as they should be and cost no more than the
 			// scan.
-			is := s.fate(&c.d, stays)
+			is := s.verdictFor(&c.d, stays)
 			if is == leased || is == stays && !(s.o.Orphans && s.rescored(d)) {
 				s.count(&slot{verdict: is}, true)
 				continue
@@ -315,7 +315,7 @@ func (s *sweep) entries(found []candidate) []entry {
 	at := map[string]int{} // the entries of targets
 	for i := range found {
 		c := &found[i]
-		if c.ruled != moves || c.missing || s.fate(&c.d, moves) != moves {
+		if c.ruled != moves || c.missing || s.verdictFor(&c.d, moves) != moves {
 			continue
 		}
 		k, ok := at[c.target]
@@ -356,7 +356,7 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 		}
 		d := old
 		if old != nil {
-			slots[i].verdict = s.fate(old, ruled)
+			slots[i].verdict = s.verdictFor(old, ruled)
 			if is := slots[i].verdict; is != stays && is != leased {
 				d = nil
 			}
@@ -365,7 +365,7 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 			if d != nil {
 				slots[i].merged++
 			}
-			d = s.meet(d, &found[j].d, e.url)
+			d = s.mergeAt(d, &found[j].d, e.url)
 		}
 		// The scan will reach it later and score it then.
 		if slots[i].verdict != leased && crawldb.Compare(e.url, last) <= 0 {
@@ -454,9 +454,9 @@ func (s *sweep) ask(apply func(urlfilter.Scope, string) (string, error), url str
 	return apply(s.o.Scope, url)
 }
 
-// fate returns what happens to an existing record, given the rules' verdict on
+// verdictFor returns what happens to an existing record, given the rules' verdict on
 // its URL.
-func (s *sweep) fate(d *crawldb.Datum, ruled verdict) verdict {
+func (s *sweep) verdictFor(d *crawldb.Datum, ruled verdict) verdict {
 	purges := s.o.Since.IsZero() || d.LastFetch.Before(s.o.Since)
 	switch {
 	case !s.o.NutchCompat && d.Leased(s.now):
@@ -490,8 +490,8 @@ func (s *sweep) scored(old *crawldb.Datum, url string) *crawldb.Datum {
 // rescored reports whether Scoring changes a record.
 func (s *sweep) rescored(d crawldb.Datum) bool { return s.scored(&d, d.URL) != &d }
 
-// meet merges the record at a URL with one that moves there; either may be nil.
-func (s *sweep) meet(a, b *crawldb.Datum, url string) *crawldb.Datum {
+// mergeAt merges the record at a URL with one that moves there; either may be nil.
+func (s *sweep) mergeAt(a, b *crawldb.Datum, url string) *crawldb.Datum {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}

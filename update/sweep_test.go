@@ -250,7 +250,7 @@ func (s *store) Update(ctx context.Context, b crawldb.Batch) error {
 	return s.Store.Update(ctx, b)
 }
 
-func TestSweepThatDiesIsContinued(t *testing.T) {
+func TestKilledSweepIsContinued(t *testing.T) {
 	calm := messy(t)
 	calm.sweep(all())
 	want := calm.dump()
@@ -323,7 +323,7 @@ type blame struct{ scoring.Base }
 func (blame) Orphaned(d *crawldb.Datum, _ time.Time) { d.Status = crawldb.Orphan }
 
 // A segment that visits two of three pages that were gone; one is back.
-func TestRunSweepsBesides(t *testing.T) {
+func TestRunSweepsAndUpdates(t *testing.T) {
 	for nutch, want := range map[bool]string{
 		false: "db_fetched 0 db_gone 1 ",      // they are left alone, the third goes
 		true:  "db_fetched 0 db_unfetched 1 ", // they went before, and came in as new

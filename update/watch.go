@@ -22,7 +22,7 @@ type watch struct {
 func (w watch) String() string { return fmt.Sprintf("%d at %d of %d", w.shows, w.at, w.most) }
 
 // on returns the watch at a time of the crawl's clock. It advances by the time that has
-// passed, but by at most a step: nobody looked for links meanwhile, or that clock was set.
+// passed, but by at most a step: no update looked for links meanwhile, or that clock was set.
 // A clock that is ahead now and then, as when two machines, one of them ahead, take
 // turns, advances it only when it gets further ahead.
 func (w watch) on(now, step int64) watch {

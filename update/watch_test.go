@@ -13,7 +13,7 @@ import (
 )
 
 // Orphans are judged by the days on which somebody looked, whatever the clock shows.
-func TestOrphansAreToldByTheDaysOfTheCrawl(t *testing.T) {
+func TestOrphansAreJudgedByDaysOfTheCrawl(t *testing.T) {
 	const (
 		day   = 24 * time.Hour
 		year  = 365 * day
@@ -34,8 +34,8 @@ func TestOrphansAreToldByTheDaysOfTheCrawl(t *testing.T) {
 		{"a year ahead since", func(n int) time.Duration { return pick(n >= 3, year) }, 120, 162},
 		{"a year behind for a day", func(n int) time.Duration { return pick(n >= 3 && n < 8, -year) }, 120, 170},
 		{"every other round by a host that is a year ahead", func(n int) time.Duration { return pick(n%2 == 1, year) }, 120, 170},
-		{"nobody looked for a year", func(n int) time.Duration { return pick(n >= 3, year) }, 120, 162},
-		{"nobody looked for a year, twice", func(n int) time.Duration { return pick(n >= 3, year) + pick(n >= 50, year) }, 90, 162},
+		{"no update for a year", func(n int) time.Duration { return pick(n >= 3, year) }, 120, 162},
+		{"no update for a year, twice", func(n int) time.Duration { return pick(n >= 3, year) + pick(n >= 50, year) }, 90, 162},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			crawl := new(memstore.Crawl)
@@ -95,7 +95,7 @@ func TestOrphanSeenInTheFuture(t *testing.T) {
 }
 
 // A crawl that tells no orphans, or does so as Nutch, has no such clock.
-func TestNoClockOfOrphans(t *testing.T) {
+func TestNoOrphanClockWithoutOrphans(t *testing.T) {
 	for _, s := range []scoring.Filter{nil, scoring.OPIC{}, scoring.Orphan{NutchCompat: true}, scoring.Orphan{GoneAfter: -1, OrphanAfter: -1}} {
 		crawl := new(memstore.Crawl)
 		if _, err := update.Sweep(t.Context(), crawl, update.SweepOptions{Orphans: true, Scoring: s}); err != nil {

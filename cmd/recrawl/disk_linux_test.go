@@ -269,7 +269,7 @@ type stops struct {
 	asked   int
 	next    []int // the counts of requests at which one is held up
 	stopped chan chan struct{}
-	over    chan struct{} // closed when nobody listens any more
+	over    chan struct{} // closed when the listener has ended
 }
 
 func newStops() *stops {

@@ -20,7 +20,7 @@ func TestFreegenFromAPipe(t *testing.T) {
 	done := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for text := "http://a.example/\n"; ; text = "" { // who opens it again gets nothing
+		for text := "http://a.example/\n"; ; text = "" { // a second open gets nothing
 			f, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 			if err != nil {
 				t.Error(err)

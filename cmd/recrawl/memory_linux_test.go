@@ -26,7 +26,7 @@ import (
 var (
 	memoryPages  = flag.Int("memory.pages", testlevel.Pick(3_000, 8_000), "pages of the segment of TestUpdateAndInvertWithinACgroup")
 	memoryLinks  = flag.Int("memory.links", 40, "links of each")
-	memoryBounds = flag.String("memory.bounds", "64M", "what -memory is told, one after the other, divided by commas")
+	memoryBounds = flag.String("memory.bounds", "64M", "values of -memory, tried one after the other, divided by commas")
 	memoryGroup  = flag.String("memory.cgroup", "", "the limit of the cgroup in place of that bound, such as 512M")
 )
 

@@ -171,7 +171,7 @@ func TestPortsAndNetworks(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := recrawl(t, append(at[:len(at)-1:len(at)-1], "-allow-private", "-adddays", "90")...); r.code != 0 || !strings.Contains(r.out, "not_found") {
-		t.Errorf("as it was told: %+v", r)
+		t.Errorf("as the flag says: %+v", r)
 	}
 	for _, flags := range [][]string{{"-allow-network", "nowhere"}, {"-allow-network", "10.0.0.0/33"}, {"-deny-network", "fe80::1%eth0"}, {"-allow-port", "0"}, {"-allow-port", "65536"}, {"-allow-port", "smtp"}, {"-logins", ""}, {"-logins", "/nowhere"}} {
 		if r := recrawl(t, append(at, flags...)...); r.code != 2 || !strings.Contains(r.err, flags[0]) {

@@ -45,7 +45,7 @@ func TestURLRules(t *testing.T) {
 	}
 	// Documents that were indexed before get a deletion.
 	if out := ok(t, "index", "-d", s.dir); strings.Count(out, `"deleted":true`) != 6 || strings.Count(out, "\n") != 12 {
-		t.Errorf("index behind it:\n%s", out)
+		t.Errorf("index after it:\n%s", out)
 	}
 	if out := ok(t, "index", "-d", s.dir, "-filter", "-url-rules", one); strings.Contains(out, s.web.Host(0)) {
 		t.Errorf("index -filter tells of what the rules leave out:\n%s", out)

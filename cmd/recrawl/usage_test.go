@@ -53,7 +53,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("recrawl %s --help says that it creates a crawl: %v, want %v", verb, creates, want)
 		}
 		if flag := strings.Index(r.out, "\n  --"); flag >= 0 {
-			t.Errorf("recrawl %s --help shows a flag that nobody types: %q", verb, r.out[flag:flag+20])
+			t.Errorf("recrawl %s --help shows a flag of another verb: %q", verb, r.out[flag:flag+20])
 		}
 	}
 	for _, verb := range []string{"config", "completion", "version"} {

@@ -110,7 +110,7 @@ func readBlocks[T segment.Record](t testing.TB, s segment.Store, name string) []
 }
 
 // show writes one line a page: from which segments visit, content, text, data and signature
-// come, and who receives something. It reads the parts in step, as all readers of segments
+// come, and which segment receives something. It reads the parts in step, as all readers of segments
 // do, so it fails if they are not.
 func show(t testing.TB, s segment.Store, name string) string {
 	t.Helper()

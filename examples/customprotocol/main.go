@@ -37,7 +37,7 @@ func run(ctx context.Context, out io.Writer) error {
 		Protocol: pages,
 		Parser:   parse.Mux{wikiType: wikiParser{}},
 		// The stock normalizer handles any URL of the form scheme://host/path, but
-		// must be told which schemes to crawl.
+		// needs the list of schemes to crawl.
 		Rules: &urlfilter.Rules{Normalizers: []urlfilter.Normalizer{urlfilter.Basic{Schemes: []string{"wiki"}}}},
 		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}}, // no pause: these pages have no server
 		OnPage: func(ctx context.Context, e recrawl.PageEvent) error {

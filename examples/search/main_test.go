@@ -52,7 +52,7 @@ func TestCatchUp(t *testing.T) {
 	}
 	defer s.crawler.Close()
 	if x.written != 1 {
-		t.Errorf("%d documents of a round that nobody indexed; want 1", x.written)
+		t.Errorf("%d documents of a round that was not indexed; want 1", x.written)
 	}
 	if err := s.catchUp(t.Context()); err != nil || x.written != 1 {
 		t.Errorf("%d documents after a second look, %v", x.written, err)

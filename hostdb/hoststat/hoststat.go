@@ -133,7 +133,7 @@ type Report struct {
 	// looked up for the first time, and have an address or not. Rediscovered had no
 	// address the last time and have one now. ExistingKnown have one as before,
 	// ExistingUnknown have none, or no longer; Purged of these were removed.
-	// Unanswered lookups told nothing.
+	// Unanswered lookups say nothing of a host.
 	Checked, NewKnown, NewUnknown, Rediscovered, ExistingKnown, ExistingUnknown, Purged, Unanswered int
 }
 
@@ -145,7 +145,7 @@ func Run(ctx context.Context, crawl crawldb.Store, hosts hostdb.Store, o Options
 	if err != nil {
 		return Report{}, fmt.Errorf("hoststat: %w", err)
 	}
-	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), real: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]fate{}, maps: map[uint64]struct{}{}, strays: map[string]*group{}}
+	j := &job{o: o, crawl: crawl, hosts: hosts, now: time.Now(), real: time.Now(), seed: maphash.MakeSeed(), done: map[uint64]hostResult{}, maps: map[uint64]struct{}{}, strays: map[string]*group{}}
 	if o.Now != nil {
 		j.now = o.Now()
 	}
@@ -205,20 +205,20 @@ type job struct {
 	report Report
 
 	seed   maphash.Seed
-	done   map[uint64]fate     // of hosts already finished, by their hashes
-	maps   map[uint64]struct{} // hashes of hosts with sitemaps, if hosts may be forgotten
-	strays map[string]*group   // of records found elsewhere, until the others come, or if these came before
-	open   []*group            // nested by domain: each is in the range of the one before
+	done   map[uint64]hostResult // of hosts already finished, by their hashes
+	maps   map[uint64]struct{}   // hashes of hosts with sitemaps, if hosts may be forgotten
+	strays map[string]*group     // of records found elsewhere, until the others come, or if these came before
+	open   []*group              // nested by domain: each is in the range of the one before
 	checks *checks
 }
 
-// fate is what became of a host.
-type fate uint8
+// hostResult is what became of a host.
+type hostResult uint8
 
 const (
-	left       fate = iota + 1 // without statistics, whatever its records
-	belowLimit                 // without statistics, for want of records
-	written                    // or passed on to have its name looked up
+	left       hostResult = iota + 1 // without statistics, whatever its records
+	belowLimit                       // without statistics, for want of records
+	written                          // or passed on to have its name looked up
 )
 
 func (j *job) run(ctx context.Context) error {
@@ -380,7 +380,7 @@ func (j *job) finishRest(ctx context.Context) error {
 	return nil
 }
 
-// finishLate finishes the hosts of which records were found after those in their
+// finishLate finishes the hosts with records that were found after those in their
 // range were counted and written: these are read once more. The name of such a host is
 // not looked up again.
 func (j *job) finishLate(ctx context.Context) error {

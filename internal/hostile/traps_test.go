@@ -307,7 +307,7 @@ func c6() row {
 			})
 			t.Logf("without limits: %d pages in %d visits, %d records", real, visits, records)
 			if real >= mazeWanted {
-				t.Errorf("these traps catch nobody: %d pages in %d visits, %d records", real, visits, records)
+				t.Errorf("these traps catch no crawl: %d pages in %d visits, %d records", real, visits, records)
 			}
 		},
 	}

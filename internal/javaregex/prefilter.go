@@ -17,7 +17,7 @@ func prefilter(p *pattern) func(string) bool {
 	return containsAny(seqs)
 }
 
-// lastByte returns the bytes one of which ends the text if the pattern matches.
+// lastByte returns the bytes that may end a text that the pattern matches.
 func lastByte(p *pattern) (set [256]bool, ok bool) {
 	subs := flatten(nil, p)
 	n := len(subs)
@@ -37,7 +37,7 @@ const maxRequired = 16
 // rarer, and without a bound the time to compile a pattern grows with the cube of its length.
 const enoughRequired = 24
 
-// required returns strings one of which is part of every match, or nil.
+// required returns strings such that every match contains one of them, or nil.
 func required(p *pattern) [][]bytePair {
 	switch p.op {
 	case opGroup:

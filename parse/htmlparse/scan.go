@@ -44,7 +44,7 @@ type scan struct {
 
 	// islands are the open elements that change how content is read: 's' and
 	// 'm' for SVG and MathML, 'h' for HTML inside them. Beyond maxIslands they
-	// are no longer told apart.
+	// are no longer distinguished.
 	islands []byte
 }
 

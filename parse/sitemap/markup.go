@@ -46,7 +46,7 @@ type markup struct {
 	within bool // an entry
 	entry  uint32
 	prefix uint32 // of the name of the entry
-	open   nest   // the elements within the entry, of which the first is the field
+	open   nest   // the elements within the entry; the first is the field
 	field  field
 	val    value
 

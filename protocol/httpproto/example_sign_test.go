@@ -15,7 +15,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
-// A signer signs requests (RFC 9421) as Web Bot Auth requires: whoever has the
+// A signer signs requests (RFC 9421) as Web Bot Auth requires: a receiver that has the
 // public key, which agent publishes, can tell the crawler from those that
 // merely use its name.
 type signer struct {

@@ -405,7 +405,7 @@ func TestRefusedURLs(t *testing.T) {
 
 // What is dialled for a URL is the host under whose name its turns are counted. (The
 // atoms are what some step of reading a URL has taken for something else.)
-func TestTheHostThatIsDialledHasItsTurns(t *testing.T) {
+func TestDialledHostIsTheCountedHost(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://İstanbul.example/":   "xn--istanbul-o0e.example", // and not istanbul.example
 		"http://WWW.EXAMPLE.com:80/": "www.example.com",
@@ -586,7 +586,7 @@ func TestConnectTo(t *testing.T) {
 	get(t, c, "http://example.com/", protocol.Refused, 0, "address: host is not in the connect-to map")
 	get(t, c, "https://unmapped.test/", protocol.Refused, 0, "address: host is not in the connect-to map")
 	get(t, c, "http://127.0.0.1/", protocol.Refused, 0, "address: host is not in the connect-to map")
-	// A name is resolved, and guarded, whoever wrote it.
+	// A name is resolved, and guarded, wherever it comes from.
 	get(t, c, "https://named.test/", protocol.Refused, 0, "address: loopback")
 	get(t, c, "https://"+at.String()+"/", protocol.Refused, 0, "address: loopback")
 }

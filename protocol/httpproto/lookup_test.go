@@ -62,7 +62,7 @@ func TestLookupsAreRemembered(t *testing.T) {
 			get(t, c, "http://none.example/", protocol.Success, 200, "")
 		}
 		if asked["none.example"] != 3 || c.Remembered() != 0 {
-			t.Errorf("told to remember nothing: lookups %v, %d remembered", asked, c.Remembered())
+			t.Errorf("without a cache: lookups %v, %d remembered", asked, c.Remembered())
 		}
 	})
 }

@@ -171,7 +171,7 @@ func TestBrokenHandshakes(t *testing.T) {
 		"HTTP":                    {closed("HTTP/1.1 400 Bad Request\r\n\r\n"), "tls: server does not speak TLS"},
 		"data before handshake":   {greeted("\x17\x03\x03\x00\x05hello", ""), "tls: server does not speak TLS"},
 		"RC4 chosen":              {greeted(serverHello(0x0005), ""), "tls: handshake failed"},
-		"cipher nobody knows":     {greeted(serverHello(0xfefe), ""), "tls: handshake failed"},
+		"unknown cipher":          {greeted(serverHello(0xfefe), ""), "tls: handshake failed"},
 		"a protocol not asked of": {greeted("\x16\x02\x00\x00\x04\x02\x00\x00\x00", ""), "tls: handshake failed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -477,7 +477,7 @@ func (b bufferedAnswer) Write(p []byte) (int, error) { return b.Writer.Write(p) 
 
 // A client that asks again after it has the whole answer does not count as two at once, even
 // if the handler of the first request has not returned.
-func TestHostLogOfWhoAsksAtOnce(t *testing.T) {
+func TestHostLogShowsConcurrentRequests(t *testing.T) {
 	for _, words := range []int{10, 20_000} { // less than the buffer, and more
 		w := &webtest.Web{WordsPerPage: words}
 		seed := w.Seeds()[0]

@@ -1,5 +1,5 @@
 // Package temotorobots reads robots.txt with github.com/temoto/robotstxt, for
-// callers who want that parser's interpretation: set its Parse as
+// callers that want that parser's interpretation: set its Parse as
 // robots.Cache.Parse. Package robots itself does not use it.
 //
 // Version 1.1.2 is known to differ from RFC 9309 and from Google's parser:

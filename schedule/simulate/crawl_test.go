@@ -164,7 +164,7 @@ func aSiteThatGrows(t *testing.T) simulate.Population {
 	return population
 }
 
-// On a site that begins with one page and has a budget for many, nobody knows pages before they
+// On a site that begins with one page and has a budget for many, pages are unknown before they
 // appear: each is found, and the budget is used, but not for pages that are gone.
 func TestASiteThatGrows(t *testing.T) {
 	pages := aSiteThatGrows(t)
@@ -224,7 +224,7 @@ func TestASiteThatGrows(t *testing.T) {
 			t.Errorf("1/%gd: a page every %v days", every, got)
 		}
 		if every == 30 && l.Longest > 90*day+6*time.Hour {
-			t.Errorf("a page of which there was a copy was left alone for %v", l.Longest)
+			t.Errorf("a page with a copy was left alone for %v", l.Longest)
 		}
 	}
 }

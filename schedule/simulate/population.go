@@ -29,7 +29,7 @@ type Subject struct {
 }
 
 // rate returns how often a day the page changes. For a history it is the mean over the whole
-// simulation, which nobody can know in advance.
+// simulation, which cannot be known in advance.
 func (s *Subject) rate(from, to time.Time) float64 {
 	if s.PerDay > 0 || len(s.Events) == 0 {
 		return max(s.PerDay, 0)

@@ -22,7 +22,7 @@ type Signals struct {
 	// Share is the share of the hosts that have such signs, for all of their pages; zero
 	// means all.
 	Share float64
-	// Recall is the share of changes of which there is a sign, Precision the share of signs
+	// Recall is the share of changes with a sign, Precision the share of signs
 	// that are true; zero means all of them. The others come at random.
 	Precision, Recall float64
 	// PerDay is the number of additional, meaningless signs a day for each page.

@@ -216,7 +216,7 @@ func TestRulesFindFaults(t *testing.T) {
 			d.Score = old.Score
 			opic.Updated(old, d, f)
 		}}},
-		{"nobody loses", "a page loses what it gives and keeps what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
+		{"no page loses", "a page loses what it gives and keeps what it receives", mutant{updated: func(old, d *D, f scoring.Flow) {
 			f.Gave = 0
 			opic.Updated(old, d, f)
 		}}},

@@ -118,7 +118,7 @@ type blockFile struct {
 	number int
 }
 
-// openBlocks reads head and foot of a file, of which it may read the first size
+// openBlocks reads head and foot of a file; it may read the first size
 // bytes. A file that was not committed and has no head has no blocks.
 func openBlocks(r io.ReaderAt, size int64, name string, committed bool) (*blockFile, error) {
 	f := &blockFile{r: r, name: name, committed: committed, end: size, at: headSize}
@@ -172,7 +172,7 @@ func (f *blockFile) next(skip bool) ([]byte, error) {
 	case err == io.EOF:
 		return nil, err
 	case !f.committed && damage(err):
-		// As far as anyone was told, it was never written.
+		// No call has returned that it was written.
 		f.end = f.at
 		return nil, io.EOF
 	case damage(err):

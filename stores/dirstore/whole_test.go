@@ -108,7 +108,7 @@ func TestWholeAroundReadErrors(t *testing.T) {
 				t.Errorf("blocks %v are lost, want %v: %v", lost, tt.lost, told)
 			}
 			if err := errors.Join(told...); (err != nil) != (tt.to > 0) || err != nil && !errors.Is(err, errSector) {
-				t.Errorf("told %v, want what the disk said", err)
+				t.Errorf("errors %v, want the error of the disk", err)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestWholeOfAnotherPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if numbers, told := wholeOf(t, s, "seg", "part", blocks); len(numbers) > 0 || len(told) != 1 || !errors.Is(told[0], errPlace) {
-			t.Errorf("%s in its place: blocks %v, told %v", from, numbers, told)
+			t.Errorf("%s in its place: blocks %v, errors %v", from, numbers, told)
 		}
 	}
 	for bit := range 32 {
@@ -151,7 +151,7 @@ func TestWholeOfAnotherPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if numbers, told := wholeOf(t, s, "seg", "part", blocks); len(numbers) != len(blocks) || len(told) == 0 {
-			t.Errorf("bit %d of the place flipped: blocks %v, told %v", bit, numbers, fmt.Sprint(told))
+			t.Errorf("bit %d of the place flipped: blocks %v, errors %v", bit, numbers, fmt.Sprint(told))
 		}
 	}
 }

@@ -158,7 +158,7 @@ func TestPowerLossInABackup(t *testing.T) {
 
 // While a backup gives files second names, no record and no segment changes; changes that wait
 // continue afterwards.
-func TestNothingChangesWhileABackupLinks(t *testing.T) {
+func TestBackupHoldsChangesWhileItLinksFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		disk, onOp, db, want := growingStore(t)
@@ -209,7 +209,7 @@ func TestNothingChangesWhileABackupLinks(t *testing.T) {
 			t.Errorf("%v; %s", err, difference(got, want))
 		}
 		if mark, err := db.Crawl().Mark(ctx, "growing"); err != nil || mark != "later" {
-			t.Errorf("behind it the mark is %q, %v", mark, err)
+			t.Errorf("after it the mark is %q, %v", mark, err)
 		}
 	})
 }
@@ -288,7 +288,7 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 }
 
 // A store whose opening or closing was cut short, at each change, can be backed up.
-func TestBackupBehindAKill(t *testing.T) {
+func TestBackupAfterAKill(t *testing.T) {
 	disk, onOp, db, want := growingStore(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

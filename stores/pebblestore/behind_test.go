@@ -36,9 +36,9 @@ func manyRecords(t *testing.T) (dir string, db *DB, b crawldb.Batch) {
 	return dir, db, b
 }
 
-// Damage in the last block of a table hides no record of the tables behind it from those who go
+// Damage in the last block of a table hides no record of the tables after it from those that go
 // around it.
-func TestBehindTheLastBlockOfATable(t *testing.T) {
+func TestDamagedLastBlockHidesNoLaterTable(t *testing.T) {
 	dir, db, b := manyRecords(t)
 	levels, err := db.db.SSTables()
 	if err != nil {
@@ -93,7 +93,7 @@ func TestBehindTheLastBlockOfATable(t *testing.T) {
 
 // What cannot be read in a file that has rows of two tables makes nobody who reads one of them
 // go on behind those of the other, which is where the first one begins.
-func TestBehindAFileOfTwoTables(t *testing.T) {
+func TestDamageInOneTableDoesNotFailAnotherInTheFile(t *testing.T) {
 	dir, db, b := manyRecords(t)
 	files, err := sstables.Files(db.db)
 	if err != nil {

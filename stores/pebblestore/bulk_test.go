@@ -226,7 +226,7 @@ func TestEveryWriteOfBulkFails(t *testing.T) {
 			b := &breaker{at: at, once: once, cause: cause, picks: writes}
 			mem := vfs.NewCrashableMem()
 			o := inMemory(small(), errorfs.Wrap(mem, b))
-			o.MinFree = -1 // nobody waits for room
+			o.MinFree = -1 // no write waits for room
 			db, err := Open(memPath, o)
 			acknowledged := 0
 			if err == nil {
@@ -475,7 +475,7 @@ func TestCompactionsWaitForUpdateAll(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := db.Compact(ctx); err != nil {
-			t.Errorf("a compaction behind it: %v", err)
+			t.Errorf("a compaction after it: %v", err)
 		}
 		if m := db.db.Metrics(); m.Levels[0].TablesCount > 0 {
 			t.Errorf("%d tables in level 0 when all was compacted", m.Levels[0].TablesCount)

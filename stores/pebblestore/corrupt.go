@@ -16,9 +16,9 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/sstables"
 )
 
-// corrupt returns the place of damage that the engine has found for somebody who reads some
-// tables. A file may have rows of several: what lies behind it in one of the others is not
-// behind it for them.
+// corrupt returns the place of damage that the engine has found while some tables were read. A
+// file may have rows of several tables: damage in the rows of another one hides nothing from
+// the reader.
 func (d *DB) corrupt(err error, tables string) *crawldb.CorruptError {
 	c := &crawldb.CorruptError{File: d.path, Offset: -1, Err: err}
 	if at, ok := sstables.BlockIn(err); ok {

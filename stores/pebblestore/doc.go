@@ -68,7 +68,7 @@
 // Damage is reported as an error that is [ErrDamaged] and a
 // *crawldb.CorruptError, which names the place. Tables are checked as they are
 // read, and everything else when a store that was closed properly is opened.
-// After a crash, damage to what was last synced to the log cannot be told from
+// After a crash, damage to what was last synced to the log cannot be distinguished from
 // what the crash cut off; damage to what was synced before that is reported.
 // [Verify] reads everything, and [Salvage] keeps what is whole. A record that cannot be read
 // fails the calls that need it, and no update or selection that only passes it: a page with such a

@@ -152,7 +152,7 @@ func TestCheckIndex(t *testing.T) {
 
 // Much that becomes due at once is moved as tables, in the order of records, whatever
 // hours it is from; and what is deleted with it is nothing to verify or to salvage.
-func TestMuchBecomesDueAsTables(t *testing.T) {
+func TestManyDueEntriesAreWrittenAsTables(t *testing.T) {
 	dir := t.TempDir()
 	db, err := Open(dir, small())
 	if err != nil {
@@ -208,7 +208,7 @@ func TestMuchBecomesDueAsTables(t *testing.T) {
 
 // Behind an UpdateAll of several steps, and behind what becomes due in several, the ready table
 // of the index is cut.
-func TestIndexIsCutBehindLargeUpdates(t *testing.T) {
+func TestIndexIsCutAfterLargeUpdates(t *testing.T) {
 	db := leaseStore(t)
 	s := &db.crawl
 	const each = 1000

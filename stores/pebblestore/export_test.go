@@ -35,7 +35,7 @@ func (d *DB) Rows() (string, error) {
 // LinksAsTables lets each Merge of the link db make a table, however little it adds.
 func (d *DB) LinksAsTables() { d.links.leastTable = 0 }
 
-// CopyKilled copies the directory of a store that is open, and that nobody uses, as it would be
+// CopyKilled copies the directory of a store that is open, and not in use, as it would be
 // behind a kill at one instant: the engine may change files of its own accord, and then it is
 // copied again.
 func (d *DB) CopyKilled(to string) error {

@@ -212,7 +212,7 @@ func TestEveryWriteFails(t *testing.T) {
 				b := &breaker{at: at, once: once, cause: cause, picks: writes}
 				mem := vfs.NewCrashableMem()
 				o := inMemory(small(), errorfs.Wrap(mem, b))
-				o.MinFree = -1 // nobody waits for room
+				o.MinFree = -1 // no write waits for room
 				var tr trial
 				db, err := Open(memPath, o)
 				if err == nil {

@@ -80,7 +80,7 @@ func TestTablesAboveOthersHaveFilters(t *testing.T) {
 					continue
 				}
 				if filtered++; table.Smallest.UserKey[0] != byte(codec.CrawlTable) {
-					t.Errorf("a table from %q on has a filter that nobody asks", table.Smallest.UserKey)
+					t.Errorf("a table from %q on has a filter that no read uses", table.Smallest.UserKey)
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func TestTablesAboveOthersHaveFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := db.db.Metrics().Filter; m.Hits-before.Hits < int64(len(b.URLs)/2) {
-		t.Errorf("of %d records that are not there filters told of %d", len(b.URLs), m.Hits-before.Hits)
+		t.Errorf("of %d records that are not there filters found %d", len(b.URLs), m.Hits-before.Hits)
 	}
 }
 
@@ -115,9 +115,9 @@ func (f *countedFile) ReadAt(b []byte, at int64) (int, error) {
 	return f.File.ReadAt(b, at)
 }
 
-// TestNothingIsLookedForInFilters: if the block behind a filter is damaged, no block is
+// TestBlockSearchSkipsFilters: if the block behind a filter is damaged, no block is
 // looked for at each byte of the filter, of which a large table has a megabyte.
-func TestNothingIsLookedForInFilters(t *testing.T) {
+func TestBlockSearchSkipsFilters(t *testing.T) {
 	db, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -241,7 +241,7 @@ func (tr trial) differs(got map[string]string) string {
 // prefix reports whether the difference is what a crash may have cut off, and was reported as
 // that: a part that is not complete or, if the store was killed, the last steps of the log. A
 // single flipped bit of a log never is. If an incomplete part ends with a block, or a log with
-// a record, nobody can tell that there was another.
+// a record, it cannot be seen that there was another.
 func (tr trial) prefix(got map[string]string, r *verify.Report) bool {
 	whole := strings.HasSuffix(tr.file, ".open") || strings.HasSuffix(tr.file, ".log") && pebblestore.EndsWithRecord(filepath.Join(tr.dir, tr.file))
 	if r.Torn == 0 && r.Harmless == 0 && r.Findings == 0 && !(tr.cut && whole) {
@@ -342,7 +342,7 @@ func flipFile(t *testing.T, tr trial, name string, stride, cuts int, o *outcomes
 	}
 	defer put(text)
 	if filepath.Base(name) == "LOCK" {
-		return // only tells people who has it
+		return // names the process that has it, for people
 	}
 	tr.file = name
 	flip := func(bit int) {

@@ -12,7 +12,7 @@ type gate struct {
 	mu   sync.Mutex
 	in   int
 	shut chan struct{} // closed when the gate opens again; nil while it is open
-	idle chan struct{} // closed when nobody is inside; nil unless the gate is closed and somebody is
+	idle chan struct{} // closed when no call is inside; nil unless the gate is closed and one is
 }
 
 // enter waits until the gate is open. If it returns nil, leave must follow. A change that
@@ -46,7 +46,7 @@ func (g *gate) leave() {
 	}
 }
 
-// close closes the gate and waits until nobody is inside. If the context ends first, the
+// close closes the gate and waits until no call is inside. If the context ends first, the
 // gate is open again. Only one caller at a time may close it.
 func (g *gate) close(ctx context.Context) error {
 	idle := make(chan struct{})

@@ -14,9 +14,9 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// A turn must get what the engine has, whatever is in the cache: random updates, some of which
+// An update gets the record of the engine, whatever is in the cache: random updates, some of which
 // fail, of hosts whose robots.txt files come, grow and go.
-func TestTurnsSeeWhatTheEngineHas(t *testing.T) {
+func TestHostCacheReturnsTheStoredHost(t *testing.T) {
 	db, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)

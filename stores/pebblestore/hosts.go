@@ -41,7 +41,7 @@ type hostStore struct {
 	view view
 	turn chan struct{}
 
-	// These belong to whoever has the turn.
+	// These belong to the update that has the turn.
 	clean bool
 	alive time.Time
 	cache hostCache

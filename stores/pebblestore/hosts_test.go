@@ -15,9 +15,9 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
-// TestCrashIsMadeGoodOnce shows that a second crash does not take the time
+// TestSecondCrashAddsNoPause shows that a second crash does not take the time
 // since the first for a part of the pause.
-func TestCrashIsMadeGoodOnce(t *testing.T) {
+func TestSecondCrashAddsNoPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := handle{path: memPath, o: inMemory(small(), vfs.NewCrashableMem())}
 		h, err := h.reopen()

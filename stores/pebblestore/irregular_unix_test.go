@@ -19,7 +19,7 @@ import (
 
 // Something that is not a regular file, in the place of one, makes nothing hang: a store is not
 // opened with less than it had, Verify reports it, and Salvage keeps the rest.
-func TestIrregularFiles(t *testing.T) {
+func TestIrregularFilesAreReportedAndSalvaged(t *testing.T) {
 	testlevel.SkipInRace(t)
 	t.Parallel()
 	dir := sound(t, 240, true)

@@ -143,9 +143,9 @@ func everyReadFails(t *testing.T, once bool) {
 	}
 }
 
-// TestLogsCannotBeDescribed lets the system refuse to describe a log that was just
+// TestFailedStatOfLogIsAnError lets the system refuse to describe a log that was just
 // made, for which the engine has no answer but a panic.
-func TestLogsCannotBeDescribed(t *testing.T) {
+func TestFailedStatOfLogIsAnError(t *testing.T) {
 	testlevel.SkipInRace(t)
 	for at := int64(0); ; at++ {
 		b := &breaker{at: at, once: true, cause: syscall.EIO, picks: func(op errorfs.Op) bool {

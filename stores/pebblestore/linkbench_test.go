@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
-// What do many layers cost those who read? Each has a third of 300,000 pages, with two links.
+// What do many layers cost a read? Each has a third of 300,000 pages, with two links.
 //
 //	go test . -run '^$' -bench InlinksOfAPage
 func BenchmarkInlinksOfAPage(b *testing.B) {

@@ -249,7 +249,7 @@ func TestReadersSeeAllLayers(t *testing.T) {
 
 // A read that has listed the layers, some of which are joined and deleted before it reads them, reads
 // what they have become.
-func TestReadsSeeLayersJoinedMeanwhile(t *testing.T) {
+func TestReadSeesLayersThatAreJoinedDuringIt(t *testing.T) {
 	db := layerStore(t, t.TempDir(), small())
 	defer db.Close()
 	n := 0
@@ -411,7 +411,7 @@ func TestUnreadableLinksAreNotJoined(t *testing.T) {
 	}
 	// Tried with 2, 6, 14 and 30 closed layers, or about that.
 	if n := strings.Count(log.String(), "layers of the link db were not joined"); n < 2 || n > 6 {
-		t.Errorf("told %d times:\n%s", n, log.String())
+		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 	if err := db.Compact(t.Context()); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Compact: %v", err)

@@ -14,7 +14,7 @@ import (
 )
 
 // A file that has become a terabyte, and is not a table, is reported and not read.
-func TestFileFarTooLong(t *testing.T) {
+func TestTooLongFileIsReportedUnread(t *testing.T) {
 	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {

@@ -74,7 +74,7 @@ func TestLostPart(t *testing.T) {
 }
 
 // A part without a whole block costs the others no more than a missing one.
-func TestAForeignPartCostsTheOthersNothing(t *testing.T) {
+func TestForeignPartLosesNoOtherPart(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{segment.ContentPart, segment.ParseTextPart, segment.ParseDataPart, segment.ParsePart} {
 		dir := sound(t, 240, false)

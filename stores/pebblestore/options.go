@@ -100,5 +100,5 @@ const (
 	defaultMemTableSize = 16 << 20
 	minMemTableSize     = 64 << 10
 	minCacheSize        = 1 << 20
-	onceCache           = 8 << 20 // of who reads everything once, in order
+	onceCache           = 8 << 20 // of a reader of everything once, in order
 )

@@ -178,7 +178,7 @@ func (p *pacer) grantOne() bool {
 }
 
 // schedule is Schedule, which panics if a Compact was waiting and has been given up
-// meanwhile (2.1.7): the engine has forgotten who asked for it, but not what it has
+// meanwhile (2.1.7): the engine has forgotten which grant asked for it, but not what it has
 // picked. The panic comes before it starts anything, and makes it forget that as well; a
 // second call picks what was refused until then.
 func (p *pacer) schedule() bool {

@@ -67,7 +67,7 @@ func (e *engine) want() {
 // A request for a compaction between the engine's answer that nothing waits and the end of the
 // grant that asked is refused, and only that grant can make it run: otherwise the engine waits
 // forever, and so does everything that waits for the engine.
-func TestPacerForgetsNobody(t *testing.T) {
+func TestRefusedCompactionRunsAfterTheGrant(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		after func(p *pacer)
@@ -112,7 +112,7 @@ func TestPacerForgetsNobody(t *testing.T) {
 }
 
 // While it is held nothing is begun, and what was asked about then is begun at the end.
-func TestPacerHolds(t *testing.T) {
+func TestHeldPacerStartsNoCompaction(t *testing.T) {
 	p := new(pacer)
 	e := &engine{pacer: p}
 	p.hold(true)
@@ -240,7 +240,7 @@ func TestUnreadableTablesAreNotTriedAllTheTime(t *testing.T) {
 		if err := db.Compact(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Errorf("Compact: %v", err)
 		}
-		synctest.Wait() // or what the engine has begun may fail yet, of which Compact would be told
+		synctest.Wait() // or a compaction that has begun may still fail, which Compact would return
 		b.at = 1 << 62
 		if err := db.Compact(t.Context()); err != nil {
 			t.Errorf("Compact once all can be read: %v", err)

@@ -50,18 +50,18 @@ func (k *durableMarks) clone() *durableMarks {
 // tellingCrawl and tellingSegments note what the stores say.
 type tellingCrawl struct {
 	crawldb.DueStore
-	told *durableMarks
+	durable *durableMarks
 }
 
 func (s tellingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
 	// What is under way may be there, too.
 	begun := map[string]int{}
 	begin := func(marks map[string]string) {
-		s.told.mu.Lock()
-		defer s.told.mu.Unlock()
+		s.durable.mu.Lock()
+		defer s.durable.mu.Unlock()
 		for job, cursor := range marks {
-			s.told.marks[job] = append(slices.Clip(s.told.marks[job]), cursor)
-			begun[job] = len(s.told.marks[job])
+			s.durable.marks[job] = append(slices.Clip(s.durable.marks[job]), cursor)
+			begun[job] = len(s.durable.marks[job])
 		}
 	}
 	if all := b.Marks; all != nil {
@@ -72,24 +72,24 @@ func (s tellingCrawl) Update(ctx context.Context, b crawldb.Batch) error {
 		}
 	}
 	err := s.DueStore.Update(ctx, b)
-	s.told.mu.Lock()
-	defer s.told.mu.Unlock()
+	s.durable.mu.Lock()
+	defer s.durable.mu.Unlock()
 	for job, n := range begun {
 		if err == nil {
-			s.told.done[job] = n
+			s.durable.done[job] = n
 		}
 	}
 	return err
 }
 
 func (s tellingCrawl) Sync(ctx context.Context) error {
-	before := s.told.clone()
+	before := s.durable.clone()
 	err := s.DueStore.Sync(ctx)
-	s.told.mu.Lock()
-	defer s.told.mu.Unlock()
+	s.durable.mu.Lock()
+	defer s.durable.mu.Unlock()
 	if err == nil {
 		for job, n := range before.done {
-			s.told.synced[job] = max(s.told.synced[job], n)
+			s.durable.synced[job] = max(s.durable.synced[job], n)
 		}
 	}
 	return err
@@ -97,7 +97,7 @@ func (s tellingCrawl) Sync(ctx context.Context) error {
 
 type tellingSegments struct {
 	segment.Store
-	told *durableMarks
+	durable *durableMarks
 }
 
 func (s tellingSegments) Append(ctx context.Context, seg, part string, keep int) (segment.BlockWriter, error) {
@@ -105,32 +105,32 @@ func (s tellingSegments) Append(ctx context.Context, seg, part string, keep int)
 	if err != nil {
 		return nil, err
 	}
-	return tellingWriter{w, s.told, [2]string{seg, part}}, nil
+	return tellingWriter{w, s.durable, [2]string{seg, part}}, nil
 }
 
 func (s tellingSegments) Remove(ctx context.Context, seg string) error {
-	s.told.mu.Lock()
-	for at := range s.told.parts {
+	s.durable.mu.Lock()
+	for at := range s.durable.parts {
 		if at[0] == seg {
-			delete(s.told.parts, at)
+			delete(s.durable.parts, at)
 		}
 	}
-	s.told.mu.Unlock()
+	s.durable.mu.Unlock()
 	return s.Store.Remove(ctx, seg)
 }
 
 type tellingWriter struct {
 	segment.BlockWriter
-	told *durableMarks
-	at   [2]string
+	durable *durableMarks
+	at      [2]string
 }
 
 func (w tellingWriter) Commit(ctx context.Context) error {
 	err := w.BlockWriter.Commit(ctx)
 	if err == nil {
-		w.told.mu.Lock()
-		w.told.parts[w.at] = true
-		w.told.mu.Unlock()
+		w.durable.mu.Lock()
+		w.durable.parts[w.at] = true
+		w.durable.mu.Unlock()
 	}
 	return err
 }
@@ -291,21 +291,21 @@ func difference(got, want string) string {
 
 // A crash is a disk after the power went.
 type crash struct {
-	what  string
-	disk  *dirstoretest.Disk
-	told  *durableMarks
-	again uint64 // if not zero, the power goes once more
+	what    string
+	disk    *dirstoretest.Disk
+	durable *durableMarks
+	again   uint64 // if not zero, the power goes once more
 }
 
 func (c *crash) check(ctx context.Context, s site, want string) error {
 	if c.again == 0 {
-		return c.told.check(ctx, s, c.disk, want)
+		return c.durable.check(ctx, s, c.disk, want)
 	}
 	rng, mu := rand.New(rand.NewPCG(c.again, 1)), sync.Mutex{}
 	at := rng.IntN(300)
 	var second *dirstoretest.Disk
 	var before *durableMarks
-	k := c.told.clone()
+	k := c.durable.clone()
 	k.done = maps.Clone(k.synced) // the rest may be lost, and done again or not
 	c.disk.OnOp = func(op dirstoretest.Op) error {
 		mu.Lock()
@@ -383,7 +383,7 @@ func powerLoss(t *testing.T, run, stride int) (points int) {
 		before := k.clone()
 		for _, survives := range []float64{0, 0.5, 1} {
 			points++
-			c := crash{disk: disk.Crash(survives, rng), told: before}
+			c := crash{disk: disk.Crash(survives, rng), durable: before}
 			c.what = fmt.Sprintf("run %d, before operation %d, %v, %.0f %% survive", run, n, op, 100*survives)
 			if points%5 == 0 {
 				c.again = uint64(points)

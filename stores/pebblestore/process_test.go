@@ -226,7 +226,7 @@ func TestLock(t *testing.T) {
 var races = flag.Int("races", 10, "let two processes open a store at once `N` times")
 
 // TestRace has two processes open a store at the same moment, sometimes just after its owner
-// was killed: one of them gets it, and the other learns at once who has it.
+// was killed: one of them gets it, and the other learns at once which process has it.
 func TestRace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	slowest := time.Duration(0)
@@ -313,8 +313,8 @@ func TestKillKeepsPoliteness(t *testing.T) {
 	}
 }
 
-// TestKilledWhileMaking opens a store whose making was cut short.
-func TestKilledWhileMaking(t *testing.T) {
+// TestStoreKilledWhileCreatedOpens opens a store whose making was cut short.
+func TestStoreKilledWhileCreatedOpens(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{lockName, newName, databaseName + "/000002.log"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {

@@ -96,7 +96,7 @@ const salvageMark = "SALVAGE"
 // moved there once it is complete; a salvage that was interrupted is started over by
 // the next, and while one is at work there another fails.
 //
-// Without a manifest nobody can tell which tables had been replaced but not yet
+// Without a manifest it is unknown which tables had been replaced but not yet
 // deleted, so a record that was removed shortly before may come back; of records
 // found more than once the newest counts.
 func Salvage(ctx context.Context, dir, newDir string, o SalvageOptions) (SalvageReport, error) {

@@ -33,7 +33,7 @@ func salvaged(t *testing.T, dir string) (*pebblestore.DB, []pebblestore.Loss, pe
 		t.Fatal(err)
 	}
 	if int(r.Losses) != len(losses) {
-		t.Errorf("%d losses are reported and %d were told", r.Losses, len(losses))
+		t.Errorf("%d losses are reported and %d were passed to Lost", r.Losses, len(losses))
 	}
 	if bytesOf(t, dir) != before {
 		t.Error("the source has changed")
@@ -270,9 +270,9 @@ func TestSalvage(t *testing.T) {
 					for url, text := range want {
 						switch g, ok := got[url]; {
 						case !ok && !covered(losses, url) && !strings.HasSuffix(name, ".sst") && !(killed && strings.HasSuffix(name, ".log")):
-							t.Errorf("%s is lost and nobody said so", url)
+							t.Errorf("%s is lost and not reported", url)
 						case !ok && !covered(losses, url) && how == "flip":
-							t.Errorf("%s is lost and nobody said so", url)
+							t.Errorf("%s is lost and not reported", url)
 						case !ok:
 							missing++
 						case g != text && !strings.HasPrefix(name, "segments/") && !strings.HasSuffix(name, ".log"):

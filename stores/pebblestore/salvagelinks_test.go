@@ -78,6 +78,6 @@ func TestSalvageOfLinks(t *testing.T) {
 		}
 	}
 	if len(losses) == 0 {
-		t.Error("nobody was told that the manifest is lost")
+		t.Error("the loss of the manifest is not reported")
 	}
 }

@@ -86,10 +86,10 @@ func TestSalvageAroundReadErrors(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := errors.Join(losses...); !errors.Is(err, errSector) {
-					t.Errorf("told %v, want what the disk said", err)
+					t.Errorf("losses %v, want the error of the disk", err)
 				}
 				if len(losses) > 20 {
-					t.Errorf("one place is told %d times", len(losses))
+					t.Errorf("one place is reported %d times", len(losses))
 				}
 				got := leaseless(t, openSound(t, to))
 				for url, text := range got {
@@ -107,7 +107,7 @@ func TestSalvageAroundReadErrors(t *testing.T) {
 
 // A file that can be opened and not read is a finding of Verify and a loss of Salvage,
 // and the end of neither: here a directory has its name.
-func TestAFileThatCannotBeRead(t *testing.T) {
+func TestUnreadableFileIsReportedAndSalvaged(t *testing.T) {
 	testlevel.SkipInRace(t)
 	t.Parallel()
 	dir := sound(t, 400, false)

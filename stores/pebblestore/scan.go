@@ -118,7 +118,7 @@ func (d *DB) inMoment(ctx context.Context, f func(rows.Snapshot) error) error {
 }
 
 // eachRow calls f with the rows of tables, as of one moment. What is behind damage of a table
-// is left out: whoever scans the table reports it.
+// is left out: a scan of the table reports it.
 func (d *DB) eachRow(ctx context.Context, tables []codec.Table, f func(now rows.Snapshot, key, value []byte) error) error {
 	return d.inMoment(ctx, func(now rows.Snapshot) error {
 		for _, t := range tables {

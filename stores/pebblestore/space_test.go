@@ -23,7 +23,7 @@ import (
 const never = 10_000 * time.Hour
 
 // TestFullDiskPausesTheCrawl fills the disk a hundred times while a site is crawled, to the last
-// byte or to MinFree, and makes room again. Reads still work, nobody has to do anything, and the
+// byte or to MinFree, and makes room again. Reads still work, nothing has to be done, and the
 // result of the crawl is the same.
 func TestFullDiskPausesTheCrawl(t *testing.T) {
 	s := newSite(20)
@@ -317,7 +317,7 @@ func TestLeasesAreReadFromAFullDisk(t *testing.T) {
 		select {
 		case <-read:
 		default:
-			t.Error("who reads waits for the disk")
+			t.Error("a read waits for the disk")
 		}
 		filled.Store(false)
 		<-read

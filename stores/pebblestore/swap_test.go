@@ -9,9 +9,9 @@ import (
 	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
-// TestSwaps puts each file of a store in the place of another, and exchanges the
+// TestSwappedFilesAreFound puts each file of a store in the place of another, and exchanges the
 // two: a file that is whole in a place that is not its own is damage.
-func TestSwaps(t *testing.T) {
+func TestSwappedFilesAreFound(t *testing.T) {
 	testlevel.SkipInRace(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {

@@ -21,7 +21,7 @@ func file(first, last string, size uint64) (f pebble.SSTableInfo) {
 	return f
 }
 
-func TestStretches(t *testing.T) {
+func TestStretchesOfTables(t *testing.T) {
 	low := []pebble.SSTableInfo{file("c1", "c9", 100), file("c95", "d2", 100), file("d3", "d5", 100), file("d6", "l1", 100), file("l2", "l3", 100)}
 	for _, test := range []struct {
 		name      string
@@ -57,7 +57,7 @@ func TestStretches(t *testing.T) {
 	}
 }
 
-func TestWorthwhile(t *testing.T) {
+func TestStretchIsWorthCompacting(t *testing.T) {
 	const least, large = 5, tidyMost/2 + 1
 	at := func(start string, below, above uint64) stretch {
 		return stretch{start: []byte(start), below: below, above: above}
@@ -150,7 +150,7 @@ func checkWorn(t *testing.T, db *DB) {
 	}
 }
 
-// What an UpdateAll leaves above the last level of the index is compacted behind it, and
+// What an UpdateAll leaves above the last level of the index is compacted after it, and
 // nothing is lost.
 func TestTidy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,9 +217,9 @@ func TestTidyEndsWithTheStore(t *testing.T) {
 	})
 }
 
-// What becomes due in several steps lies in tables above one another, and is compacted
-// behind them; fewer are not.
-func TestTidyBehindWhatBecomesDue(t *testing.T) {
+// Entries that become due in several steps lie in tables above one another, which are compacted
+// after the last step; those of fewer steps are not.
+func TestTablesOfDueEntriesAreCompacted(t *testing.T) {
 	for most, want := range map[int]bool{wornURLs: false, wornURLs / (tidyHours - 1): false, wornURLs / tidyHours: true} {
 		synctest.Test(t, func(t *testing.T) {
 			db, err := Open(memPath, inMemory(small(), vfs.NewMem()))

@@ -51,7 +51,7 @@ func oddRecords() []crawldb.Datum {
 
 // What a token tells is what the record says, and once that may have changed the
 // record is read.
-func TestTokens(t *testing.T) {
+func TestTokensHoldTheStoredRecord(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {
 		t.Fatal(err)
@@ -103,16 +103,16 @@ func TestTokens(t *testing.T) {
 	first := tokens()
 	n := 0
 	for i, d := range stored() {
-		told, ok := db.crawl.index.RecordOfToken(first[i], d.URL)
+		fromToken, ok := db.crawl.index.RecordOfToken(first[i], d.URL)
 		if ok {
 			n++
 		}
-		if ok && !reflect.DeepEqual(told, d) {
-			t.Errorf("told %+v, stored %+v", told, d)
+		if ok && !reflect.DeepEqual(fromToken, d) {
+			t.Errorf("token %+v, stored %+v", fromToken, d)
 		}
 	}
 	if n != 9 { // all that can be, and what scoring filters keep of a page is no reason why not
-		t.Errorf("%d of %d records are told", n, len(urls))
+		t.Errorf("%d of %d tokens hold their records", n, len(urls))
 	}
 	// As generate leases them.
 	now := stored()

@@ -2,14 +2,14 @@ package pebblestore
 
 import "sync"
 
-// trouble tells those who wait for background work of the engine that some has failed.
+// trouble passes failures of the background work of the engine to the calls that wait for it.
 type trouble struct {
 	mu        sync.Mutex
 	listeners map[chan error]struct{}
 }
 
 // listen returns a channel for the next failure.
-func (t *trouble) listen() (told <-chan error, ignore func()) {
+func (t *trouble) listen() (failures <-chan error, ignore func()) {
 	c := make(chan error, 1)
 	t.mu.Lock()
 	defer t.mu.Unlock()

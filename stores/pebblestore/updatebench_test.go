@@ -317,7 +317,7 @@ func peak() float64 {
 
 // BenchmarkUpdateOfASegment asks what a link and what a changed record cost an
 // update, in CPU time of the whole process, until it is durable and until the engine
-// has come to rest behind it; sort, deduplication and scores by OPIC are counted.
+// has come to rest after it; sort, deduplication and scores by OPIC are counted.
 // Beside it, in the same run, what it costs to get a record and to set one.
 //
 //	go test -run '^$' -bench UpdateOfASegment -benchtime 1x ./stores/pebblestore -update.urls 10000000 -update.pages 100000 -update.rounds 4

@@ -225,7 +225,7 @@ func (d *DB) checkTables(ctx context.Context, found func(error)) error {
 			}
 			ok = it.SeekGE([]byte{k[0] + 1})
 		}
-		if err := it.Error(); err != nil && !pebble.IsCorruptionError(err) { // whoever reads the table reports damage
+		if err := it.Error(); err != nil && !pebble.IsCorruptionError(err) { // the reader of the table reports damage
 			return d.outcome("tables", err)
 		}
 		return nil

@@ -24,7 +24,7 @@ func findings(t *testing.T, dir string) []verify.Finding {
 		t.Fatal(err)
 	}
 	if r.Findings+r.Harmless != len(all) {
-		t.Errorf("%d findings are reported and %d were told", r.Findings+r.Harmless, len(all))
+		t.Errorf("%d findings are reported and %d were passed to Found", r.Findings+r.Harmless, len(all))
 	}
 	if bytesOf(t, dir) != before {
 		t.Error("the check has changed the directory")
@@ -188,7 +188,7 @@ func TestVerifyOfRows(t *testing.T) {
 			r.set("hh01.example", "\xffgarbage")
 			r.set("hh03.example", "\xffgarbage")
 		}, []string{"h01.example", "h03.example"}},
-		"robots.txt files of nobody": {func(r rows) {
+		"robots.txt files without a host": {func(r rows) {
 			r.set("rnobody.example", r.value("rh01.example"))
 		}, []string{"nobody.example"}},
 		"layers that there are not": {func(r rows) {

@@ -13,7 +13,7 @@ import (
 
 // An update finds what Get finds, wherever its URLs lie: side by side, far apart, now
 // the one and now the other, and some that are not there.
-func TestUpdateFindsWhatIsThere(t *testing.T) {
+func TestUpdateReadsTheRecordsOfGet(t *testing.T) {
 	db, err := Open(t.TempDir(), small())
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func vacant(disk vfs.FS, dir, newDir string) error {
 }
 
 // A work makes a new store in a working directory beside its place, and moves it there when
-// it is complete. A mark in the working directory says that it may be removed; whoever works
+// it is complete. A mark in the working directory says that it may be removed; a process that works
 // there holds the lock of the mark.
 type work struct {
 	disk      vfs.FS

@@ -12,7 +12,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// A verb waits a minute for whoever has the directory open and leaves no status of a run;
+// A verb waits a minute for a process that has the directory open and leaves no status of a run;
 // then status says that there is nothing to report.
 func TestLockedDirectoryIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 )
 
 // LinkSum holds the known runs of a page. An error would stop the compaction of all
-// tables for good, so a damaged value results in one that nobody can read.
+// tables for good, so a damaged value results in one that cannot be read.
 type LinkSum struct {
 	key  []byte
 	runs []linkRun

@@ -30,7 +30,7 @@ func TestBackup(t *testing.T) {
 		}
 		for i, m := range b.made {
 			if n++; m.moment.IsZero() {
-				t.Fatal("nobody knows when it was")
+				t.Fatal("its time is unknown")
 			}
 			_, err := pebblestore.Verify(t.Context(), m.dir, verify.Options{Now: func() time.Time { return m.moment }, Found: func(f verify.Finding) {
 				t.Errorf("%s\nbackup %d, %v is not sound: %v", newWorld(seed).ways, i, m, f)

@@ -17,7 +17,7 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
 )
 
-// cutStore is a tour store of which so many entries are kept.
+// cutStore is a tour store whose index keeps so many entries.
 func cutStore(t *testing.T, n int, keep int64) *testStore {
 	t.Helper()
 	db, _ := tourStore(t, n)
@@ -142,7 +142,7 @@ func TestUpdateOfCutIndex(t *testing.T) {
 	}
 }
 
-// Levels of which one has most are not cut: that would keep too much, or too little.
+// Levels are not cut if one of them has most entries: that would keep too much, or too little.
 func TestLevelWithMostEntriesIsNotCut(t *testing.T) {
 	db := newStore(t)
 	s := db

@@ -64,7 +64,7 @@ func FuzzEntry(f *testing.F) {
 }
 
 // An entry is in the wheel unless its key there comes before the mark, wherever that is.
-func TestWhereAnEntryIs(t *testing.T) {
+func TestEntryIsInWheelUnlessBeforeMark(t *testing.T) {
 	key := crawldb.AppendKey(nil, "http://www.example.org/b")
 	e := entry{dueFrom: 7 * hourMillis, priority: 1}
 	inWheel := append([]byte{byte(codec.WheelTable), 0, 0, 0, 7}, key...)

@@ -52,7 +52,7 @@ func (f *hostFilter) wants(key []byte, prefix int, want func(string) bool) bool 
 	return false
 }
 
-// hostOf returns the host of a key, of which the first end bytes name it.
+// hostOf returns the host of a key, named by its first end bytes.
 func (f *hostFilter) hostOf(own []byte, end int) string {
 	if path := bytes.IndexByte(own[end:], '/'); path >= 0 {
 		own = own[:end+path+1]

@@ -166,7 +166,7 @@ func (f *FailStop) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...v
 }
 
 // ReuseForWrite creates a new log instead of reusing an old one, in which damage
-// could not be told from what was there before. An old log that cannot be removed
+// could not be distinguished from what was there before. An old log that cannot be removed
 // only takes space until the next opening.
 func (f *FailStop) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if f.Failure() == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a crash leaves at the end of a log can be told from what was altered: the end may be cut
+// What a crash leaves at the end of a log differs from what was altered: the end may be cut
 // off, and sectors may be empty, from any place on; but no bit has changed.
 func TestDamageOfALogIsNoTail(t *testing.T) {
 	body := func(n int) []byte {

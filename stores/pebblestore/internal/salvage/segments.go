@@ -193,7 +193,7 @@ func (s *Salvage) copyPages(ctx context.Context, name string, all map[string]*pa
 }
 
 // copyEvents copies the events of those blocks. If some of them are lost, the part is left out:
-// pages are worth more than their events, and those who read them begin again with a snapshot.
+// pages are worth more than their events, and their readers begin again with a snapshot.
 func (s *Salvage) copyEvents(ctx context.Context, name string, events *partBlocks, blocks []int) error {
 	if events == nil || !events.committed {
 		return nil

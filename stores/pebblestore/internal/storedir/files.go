@@ -60,7 +60,7 @@ func WriteFile(under vfs.FS, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// MakeEmpty makes a file of which only the name counts. That is not durable yet.
+// MakeEmpty makes an empty file; only its name counts. That is not durable yet.
 func MakeEmpty(under vfs.FS, name string) error {
 	f, err := under.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {

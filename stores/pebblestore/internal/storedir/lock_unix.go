@@ -25,7 +25,7 @@ func lockFile(name string) (io.Closer, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	// The process number is for people to read; a disk too full for it is no
-	// obstacle. The file is never empty in between, so that nobody reads an
+	// obstacle. The file is never empty in between, so that no process reads an
 	// empty number.
 	if n, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0); err == nil {
 		_ = f.Truncate(int64(n))
@@ -61,7 +61,7 @@ func acquire(f *os.File, how int) error {
 		owner, _, _ := strings.Cut(string(b[:n]), "\n")
 		err, patience := ErrLocked, lockPatience
 		switch {
-		case how == syscall.LOCK_EX && flock(f, syscall.LOCK_SH) == nil: // readers, who leave the number of an earlier owner
+		case how == syscall.LOCK_EX && flock(f, syscall.LOCK_SH) == nil: // readers, which leave the number of an earlier owner
 			_ = flock(f, syscall.LOCK_UN)
 			err = fmt.Errorf("%w: others are reading it", ErrLocked)
 		case owner == "":
