@@ -114,13 +114,14 @@ func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*sche
 	if err != nil {
 		return nil, err
 	}
-	sample, strays := planner.NewSample(c.opts.Now()), false
+	now := c.opts.Now()
+	sample, strays := planner.NewSample(now), false
 	for d, err := range c.stores.Crawl.Scan(ctx, crawldb.Range{}) {
 		if err != nil {
 			return nil, err
 		}
 		sample.Add(&d)
-		strays = strays || !planner.InLine(&d)
+		strays = strays || !planner.InLine(&d, now)
 	}
 	p, err := c.planOfSample(ctx, planner, sample, a)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*sche
 		if err != nil {
 			return nil, err
 		}
-		if err := c.repairPriorities(ctx, next); err != nil {
+		if err := c.repairPriorities(ctx, next, now); err != nil {
 			return nil, err
 		}
 	}
@@ -153,6 +154,11 @@ func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*sche
 	}
 	c.opts.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", roundShare(out.Freshness), "important fresh", roundShare(out.Weighted),
 		"never visited", out.Never, "overdue", out.Overdue, "budget a day", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
+	if e, ok := c.planner().(schedule.Estimator); ok {
+		if set, inForce := e.MaxIntervals(); inForce > set {
+			c.opts.Logger.Warn("recrawl: the budget is too small to visit each page within the greatest interval", "greatest interval", set, "in force", inForce.Round(time.Hour))
+		}
+	}
 	for _, n := range out.Noisy {
 		c.opts.Logger.Warn("recrawl: nearly every visit finds a change, however soon: the signature may see what no reader does, and TextProfile may not",
 			"host", n.Host, "pages", n.Changed, "of", n.Checked, "signature", c.opts.Signature.Name())
@@ -160,14 +166,15 @@ func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*sche
 	return p, nil
 }
 
-// repairPriorities replaces the priorities that are not the schedule's, because another schedule
-// visited the pages, or because they come from another crawl.
-func (c *Crawler) repairPriorities(ctx context.Context, planner schedule.Planner) error {
+// repairPriorities replaces the priorities that are not the schedule's at the time of a plan: those of
+// pages that another schedule visited, or that come from another crawl, and those of pages that would
+// otherwise wait for longer than the bound. See [schedule.Planner].
+func (c *Crawler) repairPriorities(ctx context.Context, planner schedule.Planner, now time.Time) error {
 	const chunk = 10_000
 	urls := make([]string, 0, chunk)
 	flush := func() error {
 		err := c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-			if old == nil || planner.InLine(old) {
+			if old == nil || planner.InLine(old, now) {
 				return old, nil
 			}
 			d := *old
@@ -181,7 +188,7 @@ func (c *Crawler) repairPriorities(ctx context.Context, planner schedule.Planner
 		if err != nil {
 			return err
 		}
-		if planner.InLine(&d) {
+		if planner.InLine(&d, now) {
 			continue
 		}
 		if urls = append(urls, d.URL); len(urls) == chunk {
@@ -291,9 +298,7 @@ func (c *Crawler) ensurePlan(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("recrawl: plan: %w", err)
 		}
-		const day = 24 * time.Hour
-		age, holds := c.opts.Now().Sub(p.Made), max(time.Minute, min(p.Made.Sub(p.Begun), day))
-		if age >= 0 && age < holds && a.Visits < max(2*p.Visits, 1000) {
+		if age := c.opts.Now().Sub(p.Made); age >= 0 && age < p.Holds() && a.Visits < max(2*p.Visits, 1000) {
 			return nil
 		}
 	}

@@ -221,6 +221,54 @@ func TestNoisyHostIsReported(t *testing.T) {
 	})
 }
 
+// A page that other pages have kept back for longer than the bound is selected first, once a plan was made; and it is
+// a warning if the budget does not allow the bound.
+func TestNoPageWaitsForLongerThanTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 1})
+		s.opts.Schedule = schedule.Learned{Budget: 1}
+		var log bytes.Buffer
+		s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		add := func(from, to int, d crawldb.Datum) (urls []string) {
+			for i := range to - from {
+				urls = append(urls, fmt.Sprintf("http://a.test/%03d", from+i))
+			}
+			err := s.db.Crawl().Update(t.Context(), crawldb.Batch{URLs: urls, Next: func(i int, _ *crawldb.Datum) (*crawldb.Datum, error) {
+				e := d
+				e.URL, e.Interval, e.Signature = urls[i], 30*24*time.Hour, []byte{1}
+				return &e, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return urls
+		}
+		waits := add(0, 1, crawldb.Datum{Status: crawldb.Fetched, Score: 0.001, LastFetch: s.now.AddDate(0, 0, -95), FetchTime: s.now.AddDate(0, 0, -65), Priority: 1 << 21})
+		add(1, 50, crawldb.Datum{Status: crawldb.Fetched, Score: 100, LastFetch: s.now.AddDate(0, 0, -10), FetchTime: s.now.AddDate(0, 0, -5), Priority: 1 << 22})
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Plan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for d, err := range crawldb.Due(t.Context(), s.db.Crawl(), crawldb.DueQuery{Now: s.now}) {
+			if err != nil || d.URL != waits[0] {
+				t.Errorf("the first that is due is %s, %v", d.URL, err)
+			}
+			break
+		}
+		if strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("the budget allows the bound: %s", log.String())
+		}
+		add(50, 150, crawldb.Datum{Status: crawldb.Fetched, Score: 1, LastFetch: s.now.AddDate(0, 0, -10), FetchTime: s.now.AddDate(0, 0, 20), Priority: 1 << 22})
+		if _, err := c.Plan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "greatest interval") {
+			t.Errorf("the budget does not allow the bound: %s", text)
+		}
+	})
+}
+
 // plan is the plan of a crawler that has just begun.
 func (s *setup) plan(t *testing.T) *schedule.Plan {
 	t.Helper()
@@ -307,7 +355,7 @@ type hostPages struct {
 func (s byHost) VisitsPerDay() float64                        { return 12 }
 func (s byHost) CurrentPlan() *schedule.Plan                  { return s.plan }
 func (s byHost) Priority(_ *crawldb.Datum, p float32) float32 { return p }
-func (s byHost) InLine(*crawldb.Datum) bool                   { return true }
+func (s byHost) InLine(*crawldb.Datum, time.Time) bool        { return true }
 func (s byHost) NewSample(now time.Time) schedule.Sample      { return &hostPages{now, map[string]int{}} }
 func (s byHost) WithPlan(p *schedule.Plan) schedule.Planner   { s.plan = p; return s }
 func (x *hostPages) Add(d *crawldb.Datum)                     { x.pages[crawldb.Host(d.URL)]++ }

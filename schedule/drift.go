@@ -278,7 +278,7 @@ type hostDrift struct {
 func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
 	every := 30. // days between two visits to a page, on average
 	if old.Budget > 0 {
-		every = max(3, min(old.Pages/old.Budget, 100))
+		every = max(3, min(old.live()/old.Budget, 100))
 	}
 	passed := max(days(p.Made.Sub(old.Made)), 0)
 	p.Drift = old.Drift

@@ -20,8 +20,8 @@ type Worth struct {
 	// Rate.
 	Uniform    bool
 	Pace, Gain float64
-	// Noise says that the host is noisy, so that Pace is how often its pages are taken to
-	// change, whatever visits find: see [Plan].Noise.
+	// Noise says that the page has changed at each visit, however soon, so that Pace is how often it is taken to
+	// change, whatever visits find, and Weight is drawn to the mean: see [Noisy].
 	Noise bool
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
@@ -67,7 +67,7 @@ func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, el
 func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
 	l, ok := s.rate(d)
-	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.weight(d, float64(d.Score)), Threshold: s.threshold(d.URL)}
+	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.Plan.pull(&l, ok, s.weight(d, float64(d.Score))), Threshold: s.threshold(d.URL)}
 	w.Homogeneous = s.Plan != nil && s.Plan.Homogeneity.Shape >= fullyHomogeneous
 	w.CommonThreshold = s.threshold("")
 	w.ThresholdOfHost = w.Threshold > w.CommonThreshold
@@ -76,11 +76,11 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	if w.Stretch = s.Plan.stretch(); w.Stretch < 1 && s.Plan.own(d.URL) {
 		w.Stretch = 1
 	}
-	pace := s.Plan.pace(d.URL, l.Rate)
+	pace := s.Plan.pace(&l, l.Rate, ok)
 	w.Pace = pace.PerDay()
 	if s.Plan != nil {
 		w.Uniform, w.Gain = s.Plan.Uniform, s.Plan.Gain
-		w.Noise = !w.Uniform && s.Plan.noiseAt(d.URL) > 0
+		w.Noise = !w.Uniform && ok && l.noisy()
 	}
 	w.Share = w.Threshold * w.Pace / w.Weight
 	g := s.Plan.signalModelOf(d)
@@ -88,7 +88,7 @@ func (s Learned) Explain(d *crawldb.Datum) Worth {
 	if g != nil {
 		w.SignalQuality, w.Signals, w.ChangesPerSignal = g.SignalQuality, signalsSince(d, since(d, d.LastFetch)), g.beta
 	}
-	w.Interval = s.wait(d, pace, w.Least, w.Most)
+	w.Interval = s.wait(d, pace, w.Weight, w.Least, w.Most)
 	if fixed, ok := fixedInterval(*d); ok {
 		w.Fixed, w.Interval, w.Stretch = true, wholeSeconds(fixed, s.max()), 1
 	}

@@ -194,7 +194,7 @@ func (p *Plan) setHomogeneity(old *Plan, kept []page) {
 		visits++
 		// Pages count equally: a visit to a page that is visited twice as often has half
 		// the weight.
-		weight := o.after * old.Budget / max(old.Pages, 1)
+		weight := o.after * old.Budget / old.live()
 		own := o.logChance(o.expected)
 		l.Some += weight * (o.logChance(old.expected(k, someAlike)) - own)
 		common := old.expected(k, fullyHomogeneous)

@@ -17,8 +17,8 @@ import (
 //
 // A page that rarely changes is rarely fetched; so is one that changes so often that a visit is soon worth
 // nothing. Important pages are fetched more often. Where visits that far apart would hardly tell how often a
-// page changes, they come in pairs, one sooner and one later. A few such pages are visited again a day later,
-// twice, to tell whether they change or the signature sees noise: see [Noisy]. For known rates this keeps as
+// page changes, they come in pairs, one sooner and one later. Pages that have always changed are visited again soon
+// once in a while, to tell whether they change or the signature sees noise: see [Noisy]. For known rates this keeps as
 // much importance up to date as that many visits can (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
 //
 // The threshold comes from the budget: a recrawl.Crawler makes a plan when there is
@@ -40,7 +40,8 @@ import (
 // is in use.
 type Learned struct {
 	// Default sets the interval of new, failing and missing pages, and the greatest
-	// interval: no page goes unvisited for longer, except gone ones (see Gone).
+	// interval: no page goes unvisited for more than a tenth longer, if the budget allows that (see Priority), except
+	// gone ones (see Gone).
 	// NutchCompat has no effect.
 	Default
 	// Budget is how many visits a day the plan is for. Zero means as many as it would
@@ -90,19 +91,18 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	d.Retries = 0
 	d.Modified = modified(v)
 	least, most := s.within(d.URL)
-	_, greatest := s.bounds(d.URL)
 	own := s.Plan.homogenized(d.URL, l.kind, l.Rate)
-	rate := s.Plan.pace(d.URL, own)
-	d.Interval = s.wait(&d, rate, least, most)
+	rate := s.Plan.pace(&l, own, seen)
+	d.Interval = s.wait(&d, rate, s.Plan.pull(&l, seen, s.weight(&d, float64(d.Score))), least, most)
 	switch {
-	case seen && s.Plan.signalModelOf(&d) == nil && s.Plan.checks(d.URL, l, v.Change == Changed, own.PerDay(), d.Interval, greatest):
-		d.Interval = seconds(checkAfter.Seconds(), least, most)
-		d.FetchTime = v.Time.Add(d.Interval)
-		return d
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
-	case seen && d.Interval > least && s.Plan.signalModelOf(&d) == nil && s.Plan.pairs(d.URL): // with signals, pairs are not needed
-		d.Interval = uneven(d.URL, v, own, d.Interval, least, most)
+	case seen && d.Interval > least && 2*d.Interval <= most && s.Plan.signalModelOf(&d) == nil && s.Plan.pairs(d.URL): // with signals, pairs are not needed
+		if l.tells() || s.Plan.believes(&l) && !s.Plan.probes(d.URL) {
+			d.Interval = uneven(d.URL, v, own, d.Interval, least, most)
+		} else {
+			d.Interval = l.sight(d.URL, v, s.Plan.every(), d.Interval, least)
+		}
 	}
 	if rate.Shape >= fullyHomogeneous {
 		d.Interval = seconds(beat(d.URL, d.Interval).Seconds(), least, most)
@@ -129,14 +129,14 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		// A server about which nothing is known is believed unless the date is
 		// today, when it may have generated the page for this request.
 		if ago := v.Time.Sub(v.Modified); !seen && !v.Modified.Before(oldest) && ago >= day {
-			l.Rate = l.ChangedAgo(ago)
+			l.Rate, l.sights = l.ChangedAgo(ago), trusted
 			return l, true
 		}
 		return l, seen
 	case after <= 0:
 		return l, seen
 	}
-	w, signs := s.Plan.signalModelOf(d), 0
+	w, signs, expected := s.Plan.signalModelOf(d), 0, l.expect(after)
 	if w != nil {
 		signs = signalsSince(d, prev)
 	}
@@ -154,13 +154,20 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	if said && v.Modified.After(prev) != (v.Change == Changed) {
 		l.lying = true
 	}
-	l.checkedSoon(after, v.Change == Changed)
+	if !seen || l.noisy() {
+		l.last = outcome{}
+	}
+	if w != nil { // the signature sees what the signals are of
+		l.sights = trusted
+	} else if s.Plan.knowsSignals(d.URL) || !early(d, prev, v.Time) {
+		l.sighted(v.Change == Changed, after, expected, s.Plan.every())
+	}
 	ago := v.Time.Sub(v.Modified)
 	switch {
 	case v.Change == Unchanged:
 		l.Rate = l.Unchanged(after)
 	case said && !l.lying && ago >= min(after/50, time.Minute): // servers that do not know send a time just before
-		l.Rate = l.ChangedAgo(ago)
+		l.Rate, l.sights = l.ChangedAgo(ago), trusted
 	case w != nil:
 		l.Rate = w.changed(l.Rate, after, signs)
 	case !s.Plan.knowsSignals(d.URL) && early(d, prev, v.Time):
@@ -214,10 +221,10 @@ func since(d *crawldb.Datum, prev time.Time) time.Time {
 	return prev
 }
 
-// wait returns the interval of a page.
-func (s Learned) wait(d *crawldb.Datum, r Rate, least, most time.Duration) time.Duration {
+// wait returns the interval of a page with a rate and a weight.
+func (s Learned) wait(d *crawldb.Datum, r Rate, weight float64, least, most time.Duration) time.Duration {
 	perDay := r.PerDay()
-	x := s.Plan.signalModelOf(d).inverse(s.threshold(d.URL) * perDay / s.weight(d, float64(d.Score)))
+	x := s.Plan.signalModelOf(d).inverse(s.threshold(d.URL) * perDay / weight)
 	return seconds(x/perDay*day.Seconds(), least, most)
 }
 
@@ -254,8 +261,8 @@ func uneven(url string, v Visit, r Rate, interval, least, most time.Duration) ti
 		return interval
 	}
 	soon := fromDays(once / perDay)
-	if perDay*days(v.Time.Sub(v.PrevFetch)) < (often+once)/2 {
-		return seconds((2*interval - soon).Seconds(), least, most)
+	if after := v.Time.Sub(v.PrevFetch); after < (soon+interval)/2 { // it was the sooner one
+		return seconds((2*interval - after).Seconds(), least, most)
 	}
 	if chance(url, v)*r.Shape < 5 {
 		return seconds(soon.Seconds(), least, most)

@@ -2,88 +2,122 @@ package schedule
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
 
-// Noisy says of a host that nearly every visit to its pages finds a change, however soon
-// after the one before. Few pages really change like that: more likely the signature of
+// Noisy says of a host that visits to many of its pages find a change, however soon after the one
+// before. Few pages really change like that: more likely the signature of
 // the crawl sees what no reader does, such as dates, counters or tokens, and another one,
 // such as signature.TextProfile, would see the real changes.
 //
 // Such visits say nothing about how often the pages change, or else that they change more often
-// than visits could follow. In the latter case nearly all of them would hardly be visited any
-// more, which would be wrong if the signature is to blame; so their visits go by importance
-// alone: see Plan.Noise.
+// than visits could follow. In the latter case they would hardly be visited any
+// more, which would be wrong if the signature is to blame. So a page is taken to change once in two mean
+// intervals if it is noisy, or if [Plan].Doubt and it was never found unchanged.
 type Noisy struct {
 	// Host is empty for all hosts not listed by name, taken together: none of them has enough
 	// pages to tell by itself.
 	Host string
-	// Checked counts the pages in the sample that were found unchanged at least once, or were
-	// twice visited again within a week. Changed counts those of them that every visit within
-	// a week has since found changed.
+	// Checked counts the pages in the sample that were found unchanged, or were visited soon and
+	// found changed until that was clearly no chance. Changed counts the latter.
 	Checked, Changed int
 }
 
 const (
-	soon = 7 * day
-	// A host is noisy if at least noisePages pages, and a share of noiseShare of those that
-	// were checked, have changed each time. If half of the pages change within a week, two
-	// visits find a quarter of them changed each time.
+	// A host is noisy if at least noisePages of its pages, and a share of noiseShare of those about
+	// which something is known, have changed each time.
 	noisePages = 10
-	noiseShare = 0.95
-	// noiseEnds is the share below which a host is no longer noisy.
-	noiseEnds = 0.85
-	// quietPages is the number of checked pages from which a host is known not to be noisy, if
-	// most of them did not change each time.
-	quietPages = 3
+	noiseShare = 0.5
+	// trusted and doubted are the states of learned.sights, and noisy is another: see there. A step is evidenceStep
+	// of evidence: the logarithm of the chance with which a page without noise would have changed.
+	trusted, doubted, noisy = 1, 8, quickMost
+	evidenceStep            = 0.6
+	// Pages that always change are doubted if a share of mostNoise of those that probe is noisy, and at least two of
+	// enoughProbes, until the share is half of that.
+	mostNoise, enoughProbes = 0.05, 5.
+	// A visit that comes after less than the mean interval divided by sooner tells noise from changes. The time after
+	// which a page about which visits tell nothing is visited again is a fourth of the mean interval, and for each
+	// sightSteps of evidence a fourth of the time before.
+	sooner                   = 3.
+	sightShorter, sightSteps = 4., 2
 )
 
-// Visits that are further apart than a week, and always find a change, do not tell noise from
-// changes. So some of these pages are visited twice more, each time a day later: checkPages of a
-// crawl, or one page in checkSeldom of a large one. A crawl of fewer than checkLeast pages cannot
-// spare so many, and fewer would tell nothing.
-const (
-	checkAfter  = day
-	checkPages  = 32
-	checkLeast  = 8 * checkPages
-	checkSeldom = 64
-)
+// tells reports whether visits to a page tell how often it changes: they have found it unchanged, and have
+// not since found a change each time, however soon they came. Otherwise the signature may see noise.
+func (l *learned) tells() bool { return trusted <= l.sights && l.sights < doubted }
 
-// checks reports whether the next visit to a page should be such a check, given the interval that
-// it would have. It should not if the budget is hardly more than the greatest interval takes: then
-// there is no choice, and each further visit makes another page late.
-func (p *Plan) checks(url string, l learned, changed bool, perDay float64, interval, most time.Duration) bool {
-	if p == nil || p.Pages < checkLeast || !changed || l.quick == 1 || l.quick > 2 || interval <= soon || p.noiseAt(url) > 0 {
-		return false
-	}
-	if l.quick == 0 && perDay*days(interval) <= often || 2*p.Pages > p.Budget*days(most) {
-		return false
-	}
-	every := uint64(min(p.Pages/checkPages, checkSeldom))
-	return hash(url)>>24%every == 0
+// believes reports whether what visits to a page have shown is how often it changes.
+func (p *Plan) believes(l *learned) bool {
+	return !l.noisy() && (p == nil || !p.Doubt || l.tells())
 }
 
-// checkedSoon records the result of a visit: quick is 0 if nothing is known, 1 if the page was
-// found unchanged, and one more for each visit since that came soon and found a change.
-func (l *learned) checkedSoon(after time.Duration, changed bool) {
-	switch {
-	case !changed:
-		l.quick = 1
-	case after <= soon:
-		l.quick = min(max(l.quick, 1)+1, quickMost)
+// setDoubt sets Doubt, by the pages that probe.
+func (p *Plan) setDoubt(old *Plan, kept []page) {
+	noisy, told := 0., 0.
+	for i := range kept {
+		switch k := &kept[i]; {
+		case !k.known || !p.probes(k.url):
+		case k.learned.noisy():
+			noisy++
+		case k.learned.tells():
+			told++
+		}
 	}
+	p.Doubt = old != nil && old.Doubt
+	most := mostNoise
+	if p.Doubt {
+		most /= 2
+	}
+	if noisy+told >= enoughProbes {
+		p.Doubt = noisy > 1+most*(noisy+told)
+	}
+}
+
+// sighted takes in what a visit says about noise, given how many changes were expected until it, and the mean
+// interval of pages in days. A page that changes often has changed between visits that are far apart, too, so only
+// visits that came much sooner tell.
+func (l *learned) sighted(changed bool, after time.Duration, expected, every float64) {
+	if !changed {
+		l.sights = trusted
+		return
+	}
+	if l.sights == 0 {
+		l.sights = doubted
+	}
+	if days(after) > every/sooner {
+		return
+	}
+	evidence := -math.Log(-math.Expm1(-max(expected, 1e-3)))
+	l.sights = uint8(min(float64(l.sights)+math.Round(evidence/evidenceStep), noisy))
+}
+
+// noisy reports whether the signature of a page probably sees noise.
+func (l *learned) noisy() bool { return l.sights == noisy }
+
+// sight returns the interval for a page that may be noisy: it is visited sooner once in a while. The more such
+// visits have found a change, the sooner the next and the fewer there are.
+func (l *learned) sight(url string, v Visit, every float64, interval, least time.Duration) time.Duration {
+	n := 0.
+	if l.sights > doubted {
+		n = float64((l.sights - doubted) / sightSteps)
+	}
+	if v.Change != Changed || chance(url, v) > math.Exp2(-n-1) {
+		return interval
+	}
+	return seconds(every*math.Pow(sightShorter, -n-1)*day.Seconds(), least, interval)
 }
 
 // findNoisy returns the noisy hosts of a sample, those with most pages first, and if the others
-// together are noisy, these last, and the hosts known to be quiet.
-func (p *Plan) findNoisy(kept []page) (found []Noisy, quiet []string) {
+// together are noisy, these last.
+func findNoisy(kept []page) (found []Noisy) {
 	by := map[string]*Noisy{}
 	for i := range kept {
 		k := &kept[i]
-		if !k.known || k.learned.quick == 0 || k.learned.quick == 2 {
+		if !k.known || !k.learned.tells() && !k.learned.noisy() {
 			continue
 		}
 		n := by[k.s.Host]
@@ -91,66 +125,27 @@ func (p *Plan) findNoisy(kept []page) (found []Noisy, quiet []string) {
 			n = &Noisy{Host: k.s.Host}
 			by[k.s.Host] = n
 		}
-		if n.Checked++; k.learned.quick > 2 {
+		if n.Checked++; k.learned.noisy() {
 			n.Changed++
 		}
 	}
 	is := func(n *Noisy) bool {
-		share := noiseShare
-		if p != nil && p.Noise[n.Host] > 0 {
-			share = noiseEnds
-		}
-		return n.Changed >= noisePages && float64(n.Changed) >= share*float64(n.Checked)
+		return n.Changed >= noisePages && float64(n.Changed) >= noiseShare*float64(n.Checked)
 	}
 	others := Noisy{}
 	for _, n := range by {
 		if is(n) {
 			found = append(found, *n)
-		} else if n.Checked >= quietPages && 2*n.Changed < n.Checked {
-			quiet = append(quiet, n.Host)
 		} else {
 			others.Checked += n.Checked
 			others.Changed += n.Changed
 		}
 	}
 	slices.SortFunc(found, func(a, b Noisy) int { return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Host, b.Host)) })
-	if !is(&others) {
-		return found, nil
+	if is(&others) {
+		found = append(found, others)
 	}
-	slices.Sort(quiet)
-	return append(found, others), quiet
-}
-
-// setNoise sets Noise. For hosts that allow fewer visits it follows from what they allow.
-func (p *Plan) setNoise(noisy []Noisy, quiet []string, kept []page, multiple float64, hosts func(string) float64) {
-	if len(noisy) == 0 || !(p.Budget > 0) {
-		return
-	}
-	p.Noise = map[string]float64{}
-	for i, n := range noisy {
-		if i < maxPriors || n.Host == "" {
-			p.Noise[n.Host] = p.once()
-		}
-	}
-	for _, host := range quiet[:min(len(quiet), maxPriors)] {
-		p.Noise[host] = 0
-	}
-	if hosts == nil {
-		return
-	}
-	pages := map[string]float64{}
-	for i := range kept {
-		pages[kept[i].s.Host] += multiple
-	}
-	for host := range p.Noise {
-		n := pages[host]
-		if n == 0 || p.Noise[host] == 0 {
-			continue
-		}
-		if may := hosts(host); may > 0 {
-			p.Noise[host] = max(min(p.Noise[host], may/n), leastOnce)
-		}
-	}
+	return found
 }
 
 // Budgets may be any number. Beyond these bounds, the bounds of intervals apply anyway.
@@ -159,25 +154,8 @@ const (
 	mostOnce  = 1e9
 )
 
-// once returns the rate of pages that change once in a mean interval, in changes a day.
-func (p *Plan) once() float64 { return max(leastOnce, min(p.Budget/p.Pages, mostOnce)) }
-
-// noiseAt is noiseOf for a page.
-func (p *Plan) noiseAt(url string) float64 {
-	if p == nil || len(p.Noise) == 0 {
-		return 0
-	}
-	return p.noiseOf(crawldb.Host(url))
-}
-
-// noiseOf returns how often the pages of a host are taken to change if it is noisy;
-// otherwise zero.
-func (p *Plan) noiseOf(host string) float64 {
-	if n, ok := p.Noise[host]; ok {
-		return n
-	}
-	return p.Noise[""]
-}
+// once returns the rate of pages that change once in two mean intervals, in changes a day.
+func (p *Plan) once() float64 { return max(leastOnce, min(0.5*p.Budget/p.live(), mostOnce)) }
 
 // Noisy returns what the plan says of the host of a URL, or else of all hosts it does not name;
 // nil if it says nothing, or has no Outlook.
@@ -186,9 +164,8 @@ func (p *Plan) Noisy(url string) *Noisy {
 		return nil
 	}
 	host := crawldb.Host(url)
-	own, known := p.Noise[host]
 	for _, n := range p.Outlook.Noisy {
-		if n.Host == host || n.Host == "" && (own > 0 || !known) {
+		if n.Host == host || n.Host == "" {
 			return &n
 		}
 	}

@@ -11,41 +11,47 @@ import (
 	"github.com/recrawl/recrawl/schedule"
 )
 
-// A host is noisy if visits that come soon find a change nearly each, and only then.
-func TestNoisy(t *testing.T) {
-	s := schedule.Learned{Budget: 10}
-	visit := func(url string, gap int, changed func(i int) bool) crawldb.Datum {
-		d := s.Init(crawldb.Datum{URL: url, Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, began)
-		at := began
-		d = s.Fetched(d, schedule.Visit{Time: at})
-		for i := range 4 {
-			d.LastFetch, at = at, at.AddDate(0, 0, gap)
-			v := schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Unchanged}
-			if changed(i) {
-				v.Change = schedule.Changed
-			}
-			d = s.Fetched(d, v)
+// visitedPage returns the record of a page after visits that are some days apart.
+func visitedPage(s schedule.Learned, url string, days []float64, changed func(i int) bool) crawldb.Datum {
+	at := began
+	d := s.Init(crawldb.Datum{URL: url, Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, at)
+	d = s.Fetched(d, schedule.Visit{Time: at})
+	for i, gap := range days {
+		d.LastFetch, at = at, at.Add(time.Duration(gap*float64(aDay)))
+		v := schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Unchanged}
+		if changed(i) {
+			v.Change = schedule.Changed
 		}
-		d.LastFetch = at
-		return d
+		d = s.Fetched(d, v)
 	}
-	always := func(int) bool { return true }
+	d.LastFetch = at
+	return d
+}
+
+func always(int) bool { return true }
+
+// A host is noisy if half of its pages have changed at each visit, however soon it came.
+func TestNoisy(t *testing.T) {
+	s := schedule.Learned{}
+	visit := func(url string, gap float64, changed func(i int) bool) crawldb.Datum {
+		return visitedPage(s, url, []float64{gap, gap, gap, gap}, changed)
+	}
 	for _, c := range []struct {
 		name string
 		make func(i int) crawldb.Datum
 		want []schedule.Noisy
 	}{
-		{"soon and always", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://a.test/%d", i), 3, always) }, []schedule.Noisy{{Host: "a.test", Checked: 40, Changed: 40}}},
+		{"soon and always", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://a.test/%d", i), 1, always) }, []schedule.Noisy{{Host: "a.test", Checked: 40, Changed: 40}}},
 		{"seldom", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://a.test/%d", i), 30, always) }, nil},
-		{"some do not", func(i int) crawldb.Datum {
-			return visit(fmt.Sprintf("http://a.test/%d", i), 3, func(n int) bool { return i%10 > 0 || n < 3 })
+		{"two of three do not", func(i int) crawldb.Datum {
+			return visit(fmt.Sprintf("http://a.test/%d", i), 1, func(n int) bool { return i%3 == 0 || n < 3 })
 		}, nil},
 		{"one of forty does not", func(i int) crawldb.Datum {
-			return visit(fmt.Sprintf("http://a.test/%d", i), 3, func(n int) bool { return i > 0 || n < 3 })
+			return visit(fmt.Sprintf("http://a.test/%d", i), 1, func(n int) bool { return i > 0 || n < 3 })
 		}, []schedule.Noisy{{Host: "a.test", Checked: 40, Changed: 39}}},
-		{"many hosts", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://h%d.test/", i), 3, always) }, []schedule.Noisy{{Checked: 40, Changed: 40}}},
+		{"many hosts", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://h%d.test/", i), 1, always) }, []schedule.Noisy{{Checked: 40, Changed: 40}}},
 		{"one of two hosts", func(i int) crawldb.Datum {
-			return visit(fmt.Sprintf("http://h%d.test/%d", i%2, i), 3, func(int) bool { return i%2 == 0 })
+			return visit(fmt.Sprintf("http://h%d.test/%d", i%2, i), 1, func(int) bool { return i%2 == 0 })
 		}, []schedule.Noisy{{Host: "h0.test", Checked: 20, Changed: 20}}},
 	} {
 		x := s.NewSample(began.AddDate(0, 0, 200))
@@ -60,221 +66,125 @@ func TestNoisy(t *testing.T) {
 	}
 }
 
-// Where visits are far apart and always find a change, a few pages are visited sooner, to tell
-// whether that is noise: twice if the first finds a change, too.
-func TestNoiseIsLookedFor(t *testing.T) {
-	s := schedule.Learned{Plan: &schedule.Plan{Mu: 12, Mean: 1, Budget: 20, Scale: 1, Pages: 600, Prior: schedule.Rate{Shape: 1, Days: 5}}}
-	const pages = 1000
+// A page that has changed at each visit, however soon, is visited as if it changed once in two mean
+// intervals; where pages are doubted, one that was never found unchanged is, too. Others have their own rate. Of
+// pages that are not believed, importance counts half.
+func TestPagesThatAreNotBelieved(t *testing.T) {
+	s := schedule.Learned{Plan: &schedule.Plan{Mu: 12, Mean: 1, Budget: 20, Scale: 1, Pages: 600, Prior: schedule.Rate{Shape: 1, Days: 20}}}
+	const taken = 0.5 * 20 / 600
+	seldom, oft := []float64{30, 30, 30}, []float64{1, 1, 1, 1}
+	unchangedOnce := func(i int) bool { return i > 0 }
 	for _, c := range []struct {
-		name     string
-		visits   []bool // whether each finds a change; they come when they are due
-		shortest int    // which of the intervals behind them are of a day
-		plan     func(p *schedule.Plan)
-		least    int
-		most     int
+		name    string
+		days    []float64
+		changed func(int) bool
+		doubt   bool
+		noise   bool
+		taken   bool
 	}{
-		{name: "always", visits: []bool{true, true, true, true, true}, shortest: 2, least: 25, most: 100},
-		{name: "not when it is looked for", visits: []bool{true, false, true, true}, shortest: 1, least: 25, most: 100},
-		{name: "not once", visits: []bool{false, true, true, true}},
-		{name: "known to be noise", visits: []bool{true, true, true}, plan: func(p *schedule.Plan) { p.Noise = map[string]float64{"": 1. / 30} }},
-		{name: "no large crawl", visits: []bool{true, true, true, true}, shortest: 2, plan: func(p *schedule.Plan) { p.Pages, p.Budget = 256, 8.5 }, least: 80, most: 200},
-		{name: "a small crawl", visits: []bool{true, true, true, true}, plan: func(p *schedule.Plan) { p.Pages, p.Budget = 255, 8.5 }},
-		{name: "nothing to choose", visits: []bool{true, true, true, true}, plan: func(p *schedule.Plan) { p.Budget = 7 }},
+		{"always, seldom", seldom, always, false, false, false},
+		{"always, seldom, doubted", seldom, always, true, false, true},
+		{"always, often", oft, always, false, true, true},
+		{"unchanged once, doubted", seldom, unchangedOnce, true, false, false},
+		{"not visited, doubted", nil, always, true, false, false},
 	} {
-		s, p := s, *s.Plan
-		if s.Plan = &p; c.plan != nil {
-			c.plan(&p)
+		p := *s.Plan
+		p.Doubt = c.doubt
+		s := schedule.Learned{Plan: &p}
+		d := visitedPage(s, "http://a.test/", c.days, c.changed)
+		w := s.Explain(&d)
+		if w.Noise != c.noise || (math.Abs(w.Pace-taken) < 1e-9) != c.taken {
+			t.Errorf("%s: noise %v, %g changes a day; %g is for pages that are not believed", c.name, w.Noise, w.Pace, taken)
 		}
-		looked := 0
-		for i := range pages {
-			at := began
-			d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.test/%d", i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, at)
-			d = s.Fetched(d, schedule.Visit{Time: at})
-			soon := 0
-			for _, changed := range c.visits {
-				gap := d.Interval
-				if gap != aDay { // few visits, all late
-					gap = 60 * aDay
-				}
-				d.LastFetch, at = at, at.Add(gap)
-				v := schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Unchanged}
-				if changed {
-					v.Change = schedule.Changed
-				}
-				if d = s.Fetched(d, v); d.Interval == aDay && d.FetchTime.Equal(at.Add(aDay)) {
-					soon++
-				}
-			}
-			if soon > 0 {
-				if looked++; soon != c.shortest {
-					t.Fatalf("%s: %d visits to page %d are to come a day later, want %d", c.name, soon, i, c.shortest)
-				}
-			}
+		d.Score = 9
+		want := 9.
+		if c.taken {
+			want = 3
 		}
-		if looked < c.least || looked > c.most {
-			t.Errorf("%s: %d of %d pages are looked at", c.name, looked, pages)
+		if w := s.Explain(&d); math.Abs(w.Weight-want) > 1e-6 {
+			t.Errorf("%s: weight %g, want %g", c.name, w.Weight, want)
 		}
-	}
-}
-
-// Hosts that are known to be quiet neither hide that others are noisy nor count as noisy.
-func TestQuietHosts(t *testing.T) {
-	s := schedule.Learned{Budget: 10}
-	x := s.NewSample(began.AddDate(0, 0, 200))
-	for i := range 60 {
-		host, change := fmt.Sprintf("h%d.test", i), schedule.Changed
-		if i >= 40 {
-			host, change = "quiet.test", schedule.Unchanged
-		}
-		at := began
-		d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://%s/%d", host, i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, at)
-		d = s.Fetched(d, schedule.Visit{Time: at})
-		for range 4 {
-			d.LastFetch, at = at, at.AddDate(0, 0, 3)
-			d = s.Fetched(d, schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: change})
-		}
-		d.LastFetch = at
-		x.Add(&d)
-	}
-	p := x.Plan(schedule.PlanOptions{Outlook: true})
-	text, err := p.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err = schedule.DecodePlan(text); err != nil {
-		t.Fatal(err)
-	}
-	p.Uniform = false
-	if quiet, ok := p.Noise["quiet.test"]; !ok || quiet != 0 || !(p.Noise[""] > 0) || len(p.Noise) != 2 {
-		t.Fatalf("noise is %v", p.Noise)
-	}
-	if p.Noisy("http://quiet.test/x") != nil || p.Noisy("http://h1.test/x") == nil {
-		t.Errorf("of the quiet host %v, of another %v", p.Noisy("http://quiet.test/x"), p.Noisy("http://h1.test/x"))
-	}
-	s.Plan = p
-	for url, want := range map[string]bool{"http://quiet.test/x": false, "http://h1.test/x": true, "http://new.test/x": true} {
-		if w := s.Explain(&crawldb.Datum{URL: url, Score: 1}); w.Noise != want {
-			t.Errorf("%s: noise is %v", url, w.Noise)
-		}
-	}
-}
-
-// Pages of a noisy host are visited by their importance, whatever visits have found, as if each
-// changed once in a mean interval; others are not.
-func TestNoisyPagesGoByImportance(t *testing.T) {
-	s := schedule.Learned{Budget: 10}
-	at := began.AddDate(0, 0, 100)
-	visits := func(url string, gaps ...int) crawldb.Datum {
-		d := s.Init(crawldb.Datum{URL: url, Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, began)
-		now := began
-		d = s.Fetched(d, schedule.Visit{Time: now})
-		for _, gap := range gaps {
-			d.LastFetch, now = now, now.AddDate(0, 0, gap)
-			d = s.Fetched(d, schedule.Visit{Time: now, PrevFetch: d.LastFetch, Change: schedule.Changed})
-		}
-		d.LastFetch = now
-		return d
-	}
-	plan := func(o schedule.PlanOptions) *schedule.Plan {
-		x := s.NewSample(at)
-		for i := range 40 {
-			d := visits(fmt.Sprintf("http://noisy.test/%d", i), 3, 3, 3+i%4)
-			d.Score = float32(1 + i%3)
-			x.Add(&d)
-			q := visits(fmt.Sprintf("http://quiet.test/%d", i), 30)
-			x.Add(&q)
-		}
-		return x.Plan(o)
-	}
-	p := plan(schedule.PlanOptions{})
-	if len(p.Noise) != 1 || p.Noise["noisy.test"] != 10./80 {
-		t.Fatalf("noise is %v, want ten visits a day over 80 pages", p.Noise)
-	}
-	if p := plan(schedule.PlanOptions{Hosts: func(string) float64 { return 2 }}); p.Noise["noisy.test"] != 2./40 {
-		t.Errorf("of a host that may be asked twice a day: %v", p.Noise)
 	}
 	for _, budget := range []float64{5e-324, 1e-300, 1e300, math.Inf(1)} { // whatever it is, the plan can be kept
-		odd := s
-		odd.Budget = budget
-		x := odd.NewSample(at)
+		odd := schedule.Learned{Budget: budget}
+		x := odd.NewSample(began.AddDate(0, 0, 100))
 		for i := range 40 {
-			d := visits(fmt.Sprintf("http://noisy.test/%d", i), 3, 3, 3)
+			d := visitedPage(odd, fmt.Sprintf("http://noisy.test/%d", i), oft, always)
 			x.Add(&d)
 		}
 		text, err := x.Plan(schedule.PlanOptions{Hosts: func(string) float64 { return budget }}).Encode()
 		if err != nil {
 			t.Fatalf("budget %g: %v", budget, err)
 		}
-		if odd.Plan, err = schedule.DecodePlan(text); err != nil || len(odd.Plan.Noise) != 1 {
+		if odd.Plan, err = schedule.DecodePlan(text); err != nil || !odd.Plan.Doubt {
 			t.Fatalf("budget %g: %v, %v", budget, odd.Plan, err)
 		}
 		for _, odd.Plan.Uniform = range []bool{true, false} {
-			d := visits("http://noisy.test/x", 3, 3, 3)
+			d := visitedPage(odd, "http://noisy.test/x", oft, always)
 			if w := odd.Explain(&d); w.Interval < w.Least || w.Interval > w.Most {
 				t.Errorf("budget %g, even %v: %v is not from %v to %v", budget, odd.Plan.Uniform, w.Interval, w.Least, w.Most)
 			}
 		}
 	}
-	text, err := p.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Plan, err = schedule.DecodePlan(text); err != nil {
-		t.Fatal(err)
-	}
-	if !s.Plan.Uniform {
-		t.Error("nothing is known of how often pages change, and they are told apart")
-	}
-	next := func(host string, score float32, gaps ...int) schedule.Worth {
-		d := visits("http://"+host+"/x", gaps...)
-		d.Score = score
-		return s.Explain(&d)
-	}
-	noisy, quiet := next("noisy.test", 1, 1, 1, 1), next("quiet.test", 1, 30)
-	if noisy.Pace != quiet.Pace || noisy.Pace > 10./80 || noisy.Noise {
-		t.Errorf("not told apart: %+v, %+v", noisy, quiet)
-	}
-	s.Plan.Uniform = false
-	often, seldom, more := next("noisy.test", 1, 1, 1, 1, 1, 1, 1), next("noisy.test", 1, 6, 6, 6), next("noisy.test", 3, 6, 6, 6)
-	if often.Interval != seldom.Interval || !often.Noise || often.Pace != 10./80 {
-		t.Errorf("each day %v by %g a day, each six days %v", often.Interval, often.Pace, seldom.Interval)
-	}
-	if more.Interval >= seldom.Interval {
-		t.Errorf("three times as important %v, else %v", more.Interval, seldom.Interval)
-	}
-	if w := next("quiet.test", 1, 30); w.Noise || w.Pace == 10./80 {
-		t.Errorf("of another host: %+v", w)
+}
+
+// A page about which visits tell nothing is visited sooner once in a while, ever sooner and ever less often, until it is
+// found unchanged or is known to be noisy. Where pages are believed only those do so that probe.
+func TestNoiseIsLookedFor(t *testing.T) {
+	for _, doubt := range []bool{false, true} {
+		s := schedule.Learned{Plan: &schedule.Plan{Mu: 5, Mean: 1, Budget: 20, Scale: 1, Pages: 600, Doubt: doubt, Prior: schedule.Rate{Shape: 1, Days: 20}}}
+		looked, noisy, visits := 0, 0, 0
+		const pages = 400
+		for i := range pages {
+			at := began
+			d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.test/%d", i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, at)
+			d = s.Fetched(d, schedule.Visit{Time: at})
+			soon := 0
+			for at.Before(began.AddDate(2, 0, 0)) {
+				d.LastFetch, at = at, d.FetchTime
+				d = s.Fetched(d, schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Changed})
+				if visits++; d.Interval < 3*aDay {
+					soon++
+				}
+			}
+			if soon > 0 {
+				looked++
+			}
+			if s.Explain(&d).Noise {
+				noisy++
+			}
+		}
+		if doubt && noisy < pages*8/10 || !doubt && noisy < pages/20 {
+			t.Errorf("doubt %v: %d of %d pages are known to be noisy after two years, %d were looked at", doubt, noisy, pages, looked)
+		}
+		if perPage := float64(visits) / pages; doubt && perPage > 40 {
+			t.Errorf("%.1f visits to a page", perPage)
+		}
 	}
 }
 
-// What was noisy is so until clearly fewer pages always change.
-func TestNoiseEndsLate(t *testing.T) {
-	for _, c := range []struct {
-		unchanged int
-		before    map[string]float64
-		want      bool
-	}{{1, nil, true}, {4, nil, false}, {4, map[string]float64{"a.test": 1}, true}, {7, map[string]float64{"a.test": 1}, false}} {
-		s := schedule.Learned{Budget: 10}
-		s.Plan = &schedule.Plan{Noise: c.before}
-		x := s.NewSample(began.AddDate(0, 0, 100))
-		for i := range 40 {
-			d := s.Init(crawldb.Datum{URL: fmt.Sprintf("http://a.test/%d", i), Score: 1, Signature: []byte{1}, Status: crawldb.Fetched}, began)
-			at := began
-			d = s.Fetched(d, schedule.Visit{Time: at})
-			for range 3 {
-				d.LastFetch, at = at, at.AddDate(0, 0, 3)
-				v := schedule.Visit{Time: at, PrevFetch: d.LastFetch, Change: schedule.Changed}
-				if i < c.unchanged {
-					v.Change = schedule.Unchanged
-				}
-				d = s.Fetched(d, v)
-			}
-			d.LastFetch = at
+// Whether pages are doubted is told by those that probe.
+func TestDoubt(t *testing.T) {
+	s := schedule.Learned{Budget: 10}
+	plan := func(old *schedule.Plan, noisy, quiet int) *schedule.Plan {
+		s.Plan = old
+		x := s.NewSample(began.AddDate(0, 0, 200))
+		for i := range noisy + quiet {
+			d := visitedPage(schedule.Learned{}, fmt.Sprintf("http://a.test/%d", i), []float64{1, 1, 1, 1}, func(int) bool { return i < noisy })
 			x.Add(&d)
 		}
-		if p := x.Plan(schedule.PlanOptions{}); (len(p.Noise) > 0) != c.want {
-			t.Errorf("%d of 40 unchanged, before %v: %v", c.unchanged, c.before, p.Noise)
-		}
+		return x.Plan(schedule.PlanOptions{})
+	}
+	unknown := plan(nil, 8, 0)
+	if unknown.Doubt {
+		t.Error("a few pages raise doubt")
+	}
+	quiet, some := plan(unknown, 0, 400), plan(unknown, 100, 300)
+	if quiet.Doubt || !some.Doubt {
+		t.Errorf("doubt is %v of pages without noise, %v of pages with", quiet.Doubt, some.Doubt)
+	}
+	if few := plan(quiet, 6, 394); few.Doubt {
+		t.Error("a few noisy pages raise doubt")
 	}
 }
 

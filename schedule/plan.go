@@ -53,17 +53,19 @@ type Plan struct {
 	Uniform  bool    `json:"Even,omitempty"` // the name in stored plans
 	Apart    float64 `json:",omitempty"`
 	Returned bool    `json:",omitempty"`
-	// Noise is how many times a day the pages of noisy hosts are taken to change, whatever visits
-	// find: once between two visits, if all pages had equally many. Keys are host names, or empty for
-	// all others. Zero marks a host that is not noisy where all others are. If pages are not told
-	// apart none is taken to change more often. See [Noisy].
-	Noise map[string]float64 `json:",omitempty"`
+	// Doubt says that some pages, or hosts, have signatures that see noise, so that a page that has always changed is
+	// not believed to change often until visits that came soon have shown it.
+	Doubt bool `json:",omitempty"`
 	// HostSignals is what signals are worth, for hosts that have some and for pages
 	// that had one. They count in plans that [Sample.Plan] or [DecodePlan] has made.
 	HostSignals map[string]SignalQuality `json:",omitempty"`
 	// Pages is how many pages it covers, of which New were never visited. Backlog
 	// is how many of the others were due when it was made.
 	Pages, New, Backlog float64
+	// Gone is how many are gone.
+	Gone float64 `json:",omitempty"`
+	// AllNew says that the budget allows the greatest intervals for New pages as well, or that these are few.
+	AllNew bool `json:",omitempty"`
 	// Needed is how many visits a day it takes. It exceeds the budget if that is
 	// not enough for the greatest intervals.
 	Needed float64
@@ -168,7 +170,7 @@ func DecodePlan(text string) (*Plan, error) {
 
 // check: JSON has no NaN or infinity.
 func (p *Plan) check() error {
-	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed, p.Stretch, p.Unused, p.Apart} {
+	for _, f := range []float64{p.Budget, p.Scale, p.Mu, p.Mean, p.Pages, p.New, p.Backlog, p.Needed, p.Stretch, p.Unused, p.Apart, p.Gone} {
 		if f < 0 || f > math.MaxFloat64/1e10 {
 			return errors.New("a number is out of range")
 		}
@@ -181,11 +183,6 @@ func (p *Plan) check() error {
 	}
 	if !(math.Abs(p.Gain) < 1e10) {
 		return errors.New("a gain is out of range")
-	}
-	for _, f := range p.Noise {
-		if !(f >= 0 && f < 1e10) {
-			return errors.New("a rate of noise is out of range")
-		}
 	}
 	for _, f := range p.HostDrift {
 		if !f.valid() {
@@ -202,6 +199,23 @@ func (p *Plan) check() error {
 	}
 	return nil
 }
+
+// Holds returns for how long the plan holds, from Made on: a day, but in a young crawl only for as long
+// as the crawl was old, and at least a minute.
+func (p *Plan) Holds() time.Duration {
+	return max(time.Minute, min(p.Made.Sub(p.Begun), day))
+}
+
+// every returns the mean interval of pages that are not known to be gone, in days.
+func (p *Plan) every() float64 {
+	if p == nil || !(p.Budget > 0) {
+		return 30
+	}
+	return p.live() / p.Budget
+}
+
+// live returns how many pages are not known to be gone, at least one.
+func (p *Plan) live() float64 { return max(p.Pages-p.Gone, 1) }
 
 // stretch returns Stretch, or 1 if there is none.
 func (p *Plan) stretch() float64 {

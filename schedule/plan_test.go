@@ -176,6 +176,61 @@ func TestPlanOfFewVisits(t *testing.T) {
 	}
 }
 
+// A page that would wait for longer than the bound before the next plan goes before all others, and is out of line if
+// its stored priority says otherwise. So does a new page, if the budget allows that.
+func TestOwedPagesGoFirst(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	plan := func(p Plan) Learned {
+		p.Mu, p.Mean, p.Budget, p.Scale, p.Made, p.Begun = 3, 1, 10, 1, at, at.AddDate(-1, 0, 0)
+		return Learned{Plan: &p}
+	}
+	page := func(last time.Duration, status crawldb.Status) *crawldb.Datum {
+		return &crawldb.Datum{URL: "http://a/1", Score: 1, Status: status, LastFetch: at.Add(-last), Interval: 30 * day, FetchTime: at.Add(30*day - last)}
+	}
+	never := func(waits time.Duration, score float32) *crawldb.Datum {
+		return &crawldb.Datum{URL: "http://a/2", Status: crawldb.Unfetched, Score: score, FetchTime: at.Add(-waits)}
+	}
+	fixed := page(95*day, crawldb.Fetched)
+	fixed.Meta.Set(FixedKey, fmt.Sprint(30*day.Seconds()))
+	for _, c := range []struct {
+		name string
+		d    *crawldb.Datum
+		plan Plan
+		owed bool
+	}{
+		{"for long", page(95*day, crawldb.Fetched), Plan{}, true},
+		{"a day to go", page(93*day, crawldb.NotModified), Plan{}, true},
+		{"two days to go", page(91*day, crawldb.Fetched), Plan{}, false},
+		{"failing", page(95*day, crawldb.Unfetched), Plan{}, true},
+		{"gone", page(95*day, crawldb.Gone), Plan{}, false},
+		{"own interval", fixed, Plan{}, false},
+		{"small budget", page(95*day, crawldb.Fetched), Plan{Stretch: 1.5}, false},
+		{"small budget, for long", page(145*day, crawldb.Fetched), Plan{Stretch: 1.5}, true},
+		{"new", never(95*day, 0.01), Plan{AllNew: true}, true},
+		{"new, not long ago", never(day, 0.01), Plan{AllNew: true}, false},
+		{"new, of too many", never(95*day, 0.01), Plan{}, false},
+	} {
+		s := plan(c.plan)
+		got := Priority(s, c.d, c.d.Score)
+		if first := Priority(s, never(0, 1e30), 1e30); got > first != c.owed || math.IsInf(float64(got), 0) {
+			t.Errorf("%s: %v, an important new page %v", c.name, got, first)
+		}
+		if c.d.Priority = 1 << (lineBegin + 1); s.InLine(c.d, at) == c.owed && !c.plan.AllNew {
+			t.Errorf("%s: in line is %v", c.name, !c.owed)
+		}
+		if c.d.Priority = got; !s.InLine(c.d, at) {
+			t.Errorf("%s: what the schedule gave is not in line", c.name)
+		}
+	}
+	s := plan(Plan{AllNew: true})
+	if a, b := Priority(s, never(0, 1e-3), 1e-3), Priority(s, page(80*day, crawldb.Fetched), 1); !(a > b) {
+		t.Errorf("a new page has %v, one that waits %v", a, b)
+	}
+	if a, b := Priority(s, page(96*day, crawldb.Fetched), 1), Priority(s, page(96*day-time.Hour, crawldb.Fetched), 1); !(a > b) {
+		t.Errorf("an hour: %v and %v", a, b)
+	}
+}
+
 // What a plan had for few pages, which might be visited all the time, it has not for many.
 func TestPlanOfACrawlThatGrows(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -186,7 +241,7 @@ func TestPlanOfACrawlThatGrows(t *testing.T) {
 			sample.Add(&crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, LastFetch: at.Add(-time.Hour), Interval: day, FetchTime: at.Add(day)})
 		}
 		p = sample.Plan(PlanOptions{Visits: 48 * int64(at.Sub(time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC))/day)})
-		if most := 1.02 * p.Budget * p.Scale; p.Needed > most && p.Stretch < 1 {
+		if most := 1.02 * p.planned(); p.Needed > most && p.Stretch < 1 {
 			t.Errorf("%d pages: %v visits a day are needed of %v, by greatest intervals multiplied by %v", n, p.Needed, most, p.Stretch)
 		}
 		at = at.Add(day)
@@ -278,7 +333,7 @@ func TestPlanOfPagesThatAreGone(t *testing.T) {
 		of   int // one page in so many has some; 0 means none
 		want float64
 	}{
-		{0, leastScale - 500./2000}, {2, (leastScale - 500./2000 + 0.5) / 2}, {1, 0.5945}, // where it takes no more than there is
+		{0, leastScale - 500./2000}, {2, (leastScale - 500./2000 + 0.5) / 2}, {1, 0.5},
 	} {
 		old := plan(nil, crawldb.Gone)
 		old.Begun = at.AddDate(-2, 0, 0)
@@ -345,7 +400,7 @@ func TestStretchOfGreatestIntervals(t *testing.T) {
 	}
 	// All change each hour: no visit is worth more than another.
 	hopeless := plan(100, nil)
-	if math.Abs(hopeless.Needed/100-1) > 0.01 || math.Abs(hopeless.Stretch-0.1/0.92) > 0.001 {
+	if math.Abs(hopeless.Needed/hopeless.planned()-1) > 0.01 {
 		t.Errorf("pages that change each hour: %+v", hopeless)
 	}
 	if i := next(hopeless); i > 10*day || i < 8*day {
@@ -358,7 +413,10 @@ func TestStretchOfGreatestIntervals(t *testing.T) {
 	if p := plan(10, nil); p.Stretch != 0 || p.Needed < 10 || next(p) < 70*day {
 		t.Errorf("just enough: %+v, one in %v", p, next(p))
 	}
-	if p := plan(9, nil); math.Abs(p.Stretch-20/9.) > 1e-9 || next(p) > 90*day {
+	if p := plan(4, nil); math.Abs(p.Stretch-5) > 1e-9 {
+		t.Errorf("not enough by far: %+v", p)
+	}
+	if p := plan(9, nil); math.Abs(p.Stretch-100/81.) > 1e-9 || next(p) > 90*day {
 		t.Errorf("not enough: %+v, one in %v", p, next(p))
 	}
 }
@@ -383,7 +441,7 @@ func TestVisitsInPairs(t *testing.T) {
 		pairs := 0.0
 		for i := range 1000 {
 			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, Signature: []byte{1}, Interval: 20 * day, LastFetch: at}
-			learned{Rate: c.r}.keep(&d)
+			learned{Rate: c.r, sights: trusted}.keep(&d)
 			next := s.Fetched(d, Visit{Time: at.Add(c.now), PrevFetch: at})
 			even := s.Explain(&next).Interval
 			switch {

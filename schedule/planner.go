@@ -24,10 +24,10 @@ type Planner interface {
 	WithPlan(p *Plan) Planner
 	// NewSample begins a plan as of now, to follow the current one.
 	NewSample(now time.Time) Sample
-	// InLine reports whether the stored Priority of a record is one that this schedule gives.
-	// A Crawler replaces the others when it makes a plan: a page that another schedule has
-	// left behind might wait forever.
-	InLine(d *crawldb.Datum) bool
+	// InLine reports whether the stored Priority of a record is one that this schedule gives at
+	// a time. A Crawler replaces the others when it makes a plan: a page that another schedule, or a
+	// wrong plan, has left behind might wait forever.
+	InLine(d *crawldb.Datum, now time.Time) bool
 }
 
 // A Sample is shown all records of a crawl db, in any order, and makes a [Plan] from them. It is

@@ -91,11 +91,11 @@ const sinceKey = "schedule.since"
 // learned is what is kept about a page.
 type learned struct {
 	Rate
-	kind  kind
-	lying bool    // a Last-Modified was false
-	level int8    // level of the Plan's drift to which the rate belongs
-	last  outcome // of the last visit
-	quick uint8   // see checkedSoon
+	kind   kind
+	lying  bool    // a Last-Modified was false
+	level  int8    // level of the Plan's drift to which the rate belongs
+	last   outcome // of the last visit
+	sights uint8   // zero if nothing is known; trusted if the last visit found no change, one more for each since that was expected to find none and did; from doubted on if it does not tell
 }
 
 // The other bits of the byte with the kind.
@@ -114,7 +114,7 @@ func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
 	}
 	l.Shape = float64(math.Float32frombits(littleEndian(s[:4])))
 	l.Days = float64(math.Float32frombits(littleEndian(s[4:8])))
-	l.kind, l.lying, l.quick = min(kind(s[8]&kindMask), kinds-1), s[8]&lyingFlag != 0, s[8]>>quickShift&quickMost
+	l.kind, l.lying, l.sights = min(kind(s[8]&kindMask), kinds-1), s[8]&lyingFlag != 0, s[8]>>quickShift&quickMost
 	l.level = int8(s[9])
 	after := byte(0)
 	if len(s) == 12 {
@@ -133,7 +133,7 @@ func (l learned) keep(d *crawldb.Datum) {
 	var b [12]byte
 	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
 	binary.LittleEndian.PutUint32(b[4:8], math.Float32bits(float32(l.Days)))
-	if b[8] = byte(l.kind) | l.quick<<quickShift; l.lying {
+	if b[8] = byte(l.kind) | l.sights<<quickShift; l.lying {
 		b[8] |= lyingFlag
 	}
 	b[9] = byte(l.level)

@@ -106,7 +106,7 @@ func (x *learnedSample) Add(d *crawldb.Datum) {
 		fixed = wholeSeconds(fixed, s.max())
 		p.s.Least, p.s.Most = fixed, fixed
 	case d.Status == crawldb.Gone, d.Status == crawldb.ParseFailed:
-		p.known = false
+		p.known, p.s.Gone = false, d.Status == crawldb.Gone
 		i := max(p.s.Least, min(s.interval(*d), p.s.Most))
 		if gone {
 			i = s.Plan.patience(i)
@@ -193,19 +193,23 @@ func (x *learnedSample) plan(o PlanOptions) *Plan {
 	}
 	multiple := float64(x.pages) / float64(len(x.kept))
 	p.Mean = meanWeight(x.kept)
+	for i := range x.kept {
+		if x.kept[i].s.Gone {
+			p.Gone += multiple
+		}
+	}
+	p.setDoubt(old, x.kept)
 	p.setDrifts(old, x.kept)
 	p.setPriors(x.kept)
 	p.setHomogeneity(old, x.kept)
 	p.setHostSignals(o.Signals, x.kept, old)
-	var quiet []string
-	x.noisy, quiet = old.findNoisy(x.kept)
-	p.setNoise(x.noisy, quiet, x.kept, multiple, o.Hosts)
+	x.noisy = findNoisy(x.kept)
 	late, signed := x.weigh(p, multiple)
 	if p.Budget == 0 {
 		return p
 	}
 	p.correct(old, o.Visits, late, signed, days(x.s.max()))
-	p.tellApart(old, x.sampled, x.kept, o.Hosts)
+	p.tellApart(old, x.sampled, x.kept, x.s.max(), o.Hosts)
 	return p
 }
 
@@ -240,9 +244,9 @@ func (x *learnedSample) weigh(p *Plan, multiple float64) (late, signed float64) 
 		s.Weight = min(s.Weight, math.MaxFloat32)
 		if !k.known {
 			s.PerDay = p.unseen(k.url, k.learned.kind).PerDay()
-		}
-		if n := p.noiseOf(s.Host); n > 0 {
-			s.PerDay = n
+		} else {
+			s.PerDay = p.pace(&k.learned, k.learned.Rate, true).PerDay()
+			s.Weight = p.pull(&k.learned, true, s.Weight)
 		}
 		if k.hasSignals && s.Most != s.Least {
 			if s.signs = p.signalModels[s.Host]; s.signs != nil {
@@ -277,8 +281,11 @@ func (x *learnedSample) budget(o PlanOptions) float64 {
 }
 
 // solve sets the threshold.
-func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
-	budget := p.Budget * p.Scale
+func (p *Plan) solve(sample []sampled, most time.Duration, hosts func(string) float64) {
+	budget := p.planned()
+	if p.Uniform {
+		sample = slices.DeleteFunc(slices.Clone(sample), func(s sampled) bool { return s.Gone })
+	}
 	even := p.stretch() // from correct
 	some := sample
 	if p.Stretch = 0; even < 1 {
@@ -291,17 +298,23 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 		some = p.free(sample, even)
 	}
 	p.Needed = p.needs(some)
-	least := 0.0 // for the greatest intervals
+	least, first := 0.0, 0.0 // for the greatest intervals, and for first visits within them
 	for i := range sample {
-		if s := &sample[i]; s.Most > 0 {
+		switch s := &sample[i]; {
+		case s.Gone: // pages that are gone take what is left
+		case s.Most > 0:
 			least += s.Multiple / days(s.Most)
+		default:
+			first += s.Multiple / days(most)
 		}
 	}
+	p.AllNew = least+first <= p.Budget || first <= fewNew*p.Budget
 	switch {
 	case least > p.Budget*1.001:
-		// Not enough for the greatest intervals: half of it goes where it is worth most,
+		// Not enough for the greatest intervals: a part of it, half at most, goes where it is worth most,
 		// and the rest is given to pages in turn.
-		p.Stretch = min(2*least/p.Budget, 1e6)
+		by := least / p.Budget
+		p.Stretch = min(by*min(by, 2), 1e6)
 		late := stretched(sample, p.Stretch)
 		p.Mu, p.HostMu = solveAll(late, late, budget, hosts)
 	case p.Needed < 0.99*budget:
@@ -310,6 +323,9 @@ func (p *Plan) solve(sample []sampled, hosts func(string) float64) {
 		p.use(sample, budget, hosts)
 	}
 }
+
+// fewNew is the share of the budget that first visits within the greatest interval may take, whatever others take.
+const fewNew = 0.1
 
 // use makes the greatest intervals as short as the budget allows. Hosts that would be visited
 // too often keep theirs, and get their own threshold.
@@ -445,20 +461,22 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	}
 	used := float64(visits-had) / counted
 	idle := used < 0.99*p.Budget-1/counted && p.Backlog <= max(3*p.Budget, 1)
-	every := p.Pages / p.Budget
+	every := p.live() / p.Budget
 	much, shortest := late/max(0.25*p.Budget, 1), every/(ofMost*most)
 	every = max(3, every)
 	passed = min(passed, 5)
 	// If much goes unused for long, the plan overestimates what it will take: of pages that
 	// are all alike it visits those that seem a little slower, until they no longer do.
 	p.Stretch = min(old.stretch(), 1)
-	more, less := 0.15/every, 0.005*min(much, 4)
+	// Steps are no longer than what happens until they take effect.
+	quick, slow := min(0.012, 0.36/every), min(0.005, 0.15/every)
+	more, less := 0.15/every, slow*min(much, 4)
 	if p.Scale < 1 { // it was lowered for a crowd of pages
-		more = max(more, 0.012)
+		more = max(more, quick)
 	}
 	young := days(p.Made.Sub(p.Begun)) < 4*every
 	if young { // the first visits come all at once, and what is used is not known yet
-		more, less = 0.012, 0.005
+		more, less = quick, slow
 	}
 	if idle && !young && used < 0.95*p.Budget {
 		p.Unused = old.Unused + passed
@@ -476,7 +494,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	switch {
 	case idle:
 		p.Scale *= min(p.Budget/max(used, 1e-9), math.Exp(more*passed))
-	case much > 1 && old.Needed <= 1.01*old.Budget*old.Scale:
+	case much > 1 && old.Needed <= 1.01*old.planned():
 		p.Scale /= math.Exp(less * passed)
 	case p.Scale < 1 && much < 0.25 && p.New+p.Backlog <= p.Budget: // only pages that are gone wait
 		p.Scale = min(p.Scale*math.Exp(more*passed), 1)
@@ -490,6 +508,18 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 		p.Scale = max(p.Scale, least-(least-0.5)*signed/p.Pages)
 	}
 	p.Scale = max(0.5, min(p.Scale, 2))
+}
+
+// uniformScale is the least factor by which a plan exceeds the budget if all pages have one interval, visits to
+// pages that are gone not counted. Then it costs nothing that a page waits in line, since all wait alike.
+const uniformScale = 1.03
+
+// planned returns how many visits a day are planned.
+func (p *Plan) planned() float64 {
+	if p.Uniform {
+		return p.Budget * max(p.Scale, uniformScale)
+	}
+	return p.Budget * p.Scale
 }
 
 // leastScale is the least Scale of a plan when no page is late and there are no signals.
@@ -521,10 +551,14 @@ func (p *Plan) setPriors(kept []page) {
 	}
 	for i := range kept {
 		if k := &kept[i]; k.known {
-			all.add(k.learned.Rate)
-			add(hosts, k.s.Host, k.learned.Rate)
+			r := k.learned.Rate
+			if most := p.pace(&k.learned, r, true).PerDay(); most < r.PerDay() {
+				r.Days = r.Shape / most
+			}
+			all.add(r)
+			add(hosts, k.s.Host, r)
 			if k.learned.kind != kindUnknown {
-				add(byKind, k.learned.kind.String(), k.learned.Rate)
+				add(byKind, k.learned.kind.String(), r)
 			}
 		}
 	}

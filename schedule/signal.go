@@ -52,14 +52,14 @@ func (s Learned) Signalled(d crawldb.Datum, g Signal) crawldb.Datum {
 	}
 	n := SignalsOf(&d) + 1
 	setSignals(&d, n)
-	l, _ := s.rate(&d)
+	l, seen := s.rate(&d)
 	least, most := s.bounds(d.URL)
 	var at time.Time
 	if known, w := s.Plan.hostSignalModel(d.URL); known {
 		if w == nil {
 			return d
 		}
-		perDay := s.Plan.pace(d.URL, l.Rate).PerDay()
+		perDay := s.Plan.pace(&l, l.Rate, seen).PerDay()
 		x := w.inverse(s.threshold(d.URL) * perDay / s.weight(&d, float64(d.Score)))
 		if math.IsInf(x, 1) {
 			return d

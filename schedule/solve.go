@@ -17,6 +17,8 @@ type sampled struct {
 	// Least and Most are the bounds of its interval; a Most of zero means none, so
 	// that the page is left alone if no visit is worth it.
 	Least, Most time.Duration
+	// Gone says that the page is gone.
+	Gone bool
 	// Multiple is how many pages of the crawl it stands for.
 	Multiple float64
 

@@ -21,6 +21,9 @@ const (
 	// enoughGain is the relative gain in freshness needed for pages to be told
 	// apart.
 	enoughGain = 0.015
+	// gainDoubt is what the gain that the estimates of a single page promise is uncertain by: a few pages may
+	// seem to differ by chance.
+	gainDoubt = 0.05
 	// littleGain is the gain below which they no longer are: uneven visits show the real
 	// gain. It is checked after some mean intervals, since at first many visits serve only to
 	// tell pages apart. After that has proved to be worth so little, it is not tried again
@@ -36,25 +39,34 @@ const (
 	alikeWeights = 0.01
 )
 
-// pace returns the rate that sets the interval of a page whose expected rate is r.
-func (p *Plan) pace(url string, r Rate) Rate {
-	if p != nil && p.Uniform {
+// pace returns the rate that sets the interval of a page whose expected rate is r. If visits tell
+// nothing about that, it is taken to change once in two mean intervals: then it is visited about as often as at a
+// constant interval, however often it really changes.
+func (p *Plan) pace(l *learned, r Rate, seen bool) Rate {
+	switch {
+	case p == nil:
+	case p.Uniform:
 		return Rate{fullyHomogeneous, fullyHomogeneous / p.same()}
-	}
-	if n := p.noiseAt(url); n > 0 {
-		return Rate{fullyHomogeneous, fullyHomogeneous / n}
+	case seen && !p.believes(l) && p.Budget > 0:
+		return Rate{fullyHomogeneous, fullyHomogeneous / min(r.PerDay(), p.once())}
 	}
 	return r
 }
 
-// same returns the rate at which all pages are taken to change if they are not told apart:
-// their common one or, if that is partly noise, once in a mean interval.
-func (p *Plan) same() float64 {
-	perDay := p.common().PerDay()
-	if len(p.Noise) > 0 {
-		return min(perDay, p.once())
+// pull returns the weight that sets the interval of a page. If visits tell nothing about its rate, that
+// is its distance from the mean halved, as a logarithm: the important pages may be those that change so often
+// that visits are in vain.
+func (p *Plan) pull(l *learned, seen bool, weight float64) float64 {
+	if seen && !p.believes(l) {
+		return math.Sqrt(weight * p.mean())
 	}
-	return perDay
+	return weight
+}
+
+// same returns the rate at which all pages are taken to change if they are not told apart:
+// their common one, but at most once in two mean intervals.
+func (p *Plan) same() float64 {
+	return min(p.common().PerDay(), p.once())
 }
 
 // common returns the common rate of all pages, if they are not told apart.
@@ -66,37 +78,19 @@ func (p *Plan) common() Rate {
 	return Rate{fullyHomogeneous, fullyHomogeneous / r.PerDay()}
 }
 
-// blind reports whether visits at a constant interval would nearly always find a change, and so
-// tell next to nothing about the gain: it may be large although it seems small.
-func (p *Plan) blind() bool { return p.common().PerDay()*p.Pages > often*p.Budget }
-
 // pairs reports whether visits to a page may come in pairs, to tell how often it changes: see
 // uneven. If pages are not told apart, only those to pages that probe do. Pages of noisy hosts
 // would tell nothing.
 func (p *Plan) pairs(url string) bool {
-	return p == nil || p.noiseAt(url) == 0 && (!p.Uniform || p.probes(url))
+	return p == nil || !p.Uniform || p.probes(url)
 }
 
-const (
-	// One page in blindProbes, or in fewestProbes, shows what telling all apart would gain:
-	// more of them if other visits tell nothing. It costs each up to a sixth of its freshness.
-	// At least probingPages do, as long as that is no more than one in blindProbes.
-	blindProbes  = 4
-	fewestProbes = 8
-	probingPages = 48
-)
+// probesOf is the number of pages of which one shows what telling all apart would gain. It costs each up to
+// a sixth of its freshness.
+const probesOf = 8
 
 // probes reports whether a page shows what telling all apart would gain.
-func (p *Plan) probes(url string) bool {
-	every := uint64(blindProbes)
-	if !p.blind() {
-		if days(p.Made.Sub(p.Begun))*p.Budget < p.Pages {
-			return false // most pages were visited only once: whether visits are blind is unknown
-		}
-		every = uint64(max(blindProbes, min(p.Pages/probingPages, fewestProbes)))
-	}
-	return hash(url)>>8%every == 0
-}
+func (p *Plan) probes(url string) bool { return hash(url)>>8%probesOf == 0 }
 
 // beat returns a common interval made 2 to 5 % longer or shorter, by a different amount for each
 // page. Otherwise a page that changes once a week would forever be visited at the same, random,
@@ -111,23 +105,24 @@ func beat(url string, interval time.Duration) time.Duration {
 
 // tellApart solves the plan with pages told apart or, if that is not worth it, without: then
 // the pages of the sample all have the common rate.
-func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(string) float64) {
+func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, most time.Duration, hosts func(string) float64) {
 	even := *p
-	p.solve(sample, hosts)
-	p.Gain = even.expectedGain(p, sample, kept, hosts)
-	least := enoughGain
+	p.solve(sample, most, hosts)
+	gain, trials := even.expectedGain(p, sample, kept, most, hosts)
+	p.Gain = gain
+	least := enoughGain + gainDoubt/math.Sqrt(trials)
 	if old != nil && old.Mu > 0 {
 		passed := max(days(p.Made.Sub(old.Made)), 0)
 		if p.Returned = old.Returned; p.Returned { // a few visits are not enough to try again
-			p.Gain = old.Gain + (p.Gain-old.Gain)*min(passed*p.Budget/(2*p.Pages), 1)
+			p.Gain = old.Gain + (p.Gain-old.Gain)*min(passed*p.Budget/(2*p.live()), 1)
 		}
 		if !old.Uniform {
 			p.Apart = old.Apart + passed
-			if least = littleGain; p.Apart < apartIntervals*p.Pages/p.Budget || p.blind() {
+			if least = littleGain; p.Apart < apartIntervals*p.live()/p.Budget {
 				return
 			}
 		} else if p.Returned {
-			least = secondGain
+			least = max(least, secondGain)
 		}
 	}
 	if p.Gain >= least {
@@ -139,21 +134,21 @@ func (p *Plan) tellApart(old *Plan, sample []sampled, kept []page, hosts func(st
 	for i := range sample {
 		sample[i].PerDay = same
 	}
-	even.solve(sample, hosts)
+	even.solve(sample, most, hosts)
 	*p = even
 }
 
 // expectedGain returns what telling pages apart would gain, if as much were known of all as of
 // those that probe. If pages differ in importance, few of them decide, and these may not probe:
 // then it is the gain of a solved plan.
-func (p *Plan) expectedGain(solved *Plan, sample []sampled, kept []page, hosts func(string) float64) float64 {
+func (p *Plan) expectedGain(solved *Plan, sample []sampled, kept []page, most time.Duration, hosts func(string) float64) (gain, trials float64) {
 	sum, squares := 0., 0.
 	for i := range sample {
 		sum += sample[i].Weight
 		squares += sample[i].Weight * sample[i].Weight
 	}
 	if float64(len(sample))*squares > (1+alikeWeights)*sum*sum {
-		return solved.gain(sample, kept)
+		return solved.gain(sample, kept), math.Inf(1)
 	}
 	var some []sampled
 	var of []page
@@ -163,19 +158,19 @@ func (p *Plan) expectedGain(solved *Plan, sample []sampled, kept []page, hosts f
 		}
 	}
 	if len(some) == 0 {
-		return solved.gain(sample, kept)
+		return solved.gain(sample, kept), 1
 	}
 	for i := range some {
 		some[i].Multiple *= float64(len(sample)) / float64(len(some))
 	}
 	trial := *p
-	trial.solve(some, hosts)
-	return trial.gain(some, of)
+	trial.solve(some, most, hosts)
+	return trial.gain(some, of), float64(len(some))
 }
 
 // gain returns the relative increase in importance expected to be fresh, over as many visits at a
 // constant interval (a separate one for each host with its own threshold). Pages for which the
-// schedule has no choice, or of which noise hides everything, do not count. A page that always
+// schedule has no choice do not count, and nothing is gained of pages that are not believed. A page that always
 // changes between visits at a constant interval may change much more often than it seems, and not
 // be worth earlier visits: so the rate expected of it there is half a standard deviation higher.
 func (p *Plan) gain(sample []sampled, kept []page) float64 {
@@ -185,10 +180,14 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 		pages, visits float64
 	}
 	groups := map[string]*group{}
-	told, even := 0., 0.
+	told, even, weight, doubted := 0., 0., 0., 0.
 	for i := range sample {
 		s := sample[i]
-		if s.Most == s.Least || !kept[i].at.copied && !kept[i].at.never || p.noiseOf(s.Host) > 0 {
+		if s.Most == s.Least || !kept[i].at.copied && !kept[i].at.never {
+			continue
+		}
+		if weight += s.Weight; kept[i].known && !p.believes(&kept[i].learned) {
+			doubted += s.Weight
 			continue
 		}
 		host, mu := "", p.Mu
@@ -224,5 +223,5 @@ func (p *Plan) gain(sample []sampled, kept []page) float64 {
 			even += s.Weight * r.freshness(every)
 		}
 	}
-	return ratio(told-even, even)
+	return ratio(told-even, even) * ratio(weight-doubted, weight)
 }

@@ -119,8 +119,9 @@ type Outcome struct {
 	// Starved is the share of pages without a visit in the measured time; pages that were
 	// gone, or that appeared later, do not count.
 	Starved float64
-	// Longest is the longest time for which a page with a copy went unvisited, in the
-	// measured time.
+	// Longest is the longest time for which a page that answered at its last visit went unvisited,
+	// or a page that had appeared waited for its first visit, up to a visit in the measured time or
+	// the end.
 	Longest time.Duration
 	// Backlog is the mean number of pages that were due in a cycle and left for the next.
 	Backlog float64
@@ -373,13 +374,34 @@ func (c *crawl) plan() error {
 		if every <= 0 {
 			const day = 24 * time.Hour
 			every = max(day, min(c.at.Sub(c.o.Start)/20, 5*day))
+			if e, ok := s.(schedule.Estimator); ok { // so that pages are owed a visit in time
+				most, _ := e.MaxIntervals()
+				every = max(day, min(every, most/30))
+			}
 		}
 		c.s = s
 		c.nextPlan += max(1, int(every/c.o.Cycle))
 	}
 	c.o.Update.Schedule = c.s
 	c.ahead, c.indexed = schedule.Horizon(c.s)
+	if planner, ok := c.s.(schedule.Planner); ok {
+		c.repairPriorities(planner)
+	}
 	return nil
+}
+
+// repairPriorities does what a recrawl.Crawler does behind a new plan.
+func (c *crawl) repairPriorities(planner schedule.Planner) {
+	for i := range c.pages {
+		s, d := &c.pages[i], &c.records[i]
+		if !s.begun || planner.InLine(d, c.at) {
+			continue
+		}
+		if d.Priority = planner.Priority(d, d.Score); s.queued {
+			c.ready.push(i, c.key(d))
+			c.again++
+		}
+	}
 }
 
 // known returns the records of the pages that have appeared: no crawl can plan for others.
@@ -507,10 +529,8 @@ func (c *crawl) key(d *crawldb.Datum) float64 {
 func (c *crawl) visit(s *subject, d *crawldb.Datum, cycle int) {
 	now := float64(cycle) * days(c.o.Cycle)
 	c.meter.credit(s, now)
-	if s.fetched && s.was && cycle >= c.measure {
-		if gap := c.at.Sub(d.LastFetch); gap > c.longest {
-			c.longest = gap
-		}
+	if cycle >= c.measure {
+		c.longest = max(c.longest, c.alone(s, d, c.at))
 	}
 	c.look(s, d, cycle)
 	s.visits++
@@ -520,6 +540,17 @@ func (c *crawl) visit(s *subject, d *crawldb.Datum, cycle int) {
 		c.fetches++
 	}
 	c.meter.visits[s.bucket]++
+}
+
+// alone returns for how long a page has gone unvisited; zero if it was gone at the last visit.
+func (c *crawl) alone(s *subject, d *crawldb.Datum, at time.Time) time.Duration {
+	switch {
+	case !s.fetched:
+		return at.Sub(c.o.Start.Add(time.Duration(s.born) * c.o.Cycle))
+	case !s.was:
+		return 0
+	}
+	return at.Sub(d.LastFetch)
 }
 
 // look applies a visit to a record, as a crawl would.
@@ -553,9 +584,9 @@ func (c *crawl) outcome() Outcome {
 			if s.counted == 0 {
 				starved++
 			}
-			if last := c.records[i].LastFetch; !last.IsZero() && s.was {
-				out.Longest = max(out.Longest, end.Sub(last))
-			}
+		}
+		if s.begun && s.there(end) {
+			out.Longest = max(out.Longest, c.alone(s, &c.records[i], end))
 		}
 		f := PageOutcome{PerDay: s.rateOf, Weight: s.Weight, Visits: s.counted}
 		if s.counted > 0 {
