@@ -66,14 +66,14 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write logs first: the answer may have been read before the connection's Write returns.
 func (r *recorder) Write(p []byte) (int, error) {
-	n, err := r.Conn.Write(p)
 	if log := r.log.Load(); log != nil {
 		log.mu.Lock()
-		defer log.mu.Unlock()
-		log.request = append(log.request, p[:n]...)
+		log.request = append(log.request, p...)
+		log.mu.Unlock()
 	}
-	return n, err
+	return r.Conn.Write(p)
 }
 
 // record makes the transport log HTTP/1 connections. It has no hook above its own TLS, so the
