@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/internal/testlevel"
 )
 
 func anySequenceOfStepsAgreesWithMap(c *check, due dueFunc) {
 	n := c.h.Sequences
 	if n <= 0 {
-		n = testlevel.Pick(2, 4)
+		n = defaultSequences
 	}
 	for seed := c.h.Seed; seed < c.h.Seed+uint64(n); seed++ {
 		c.sequence(seed, due)
@@ -26,8 +25,9 @@ func anySequenceOfStepsAgreesWithMap(c *check, due dueFunc) {
 
 // Each sequence runs on a store of its own.
 const (
-	sequenceSteps = 40
-	shrinkRuns    = 200
+	defaultSequences = 4
+	sequenceSteps    = 40
+	shrinkRuns       = 200
 )
 
 // A step is one or more calls of a store. What it does depends on its kind, its seed,
