@@ -67,6 +67,7 @@ type engine struct {
 	crawl    crawldb.Store
 	segments segment.Store
 	size     func() (int64, error) // of the crawl db, in bytes
+	rest     func() error          // does what the engine does in the minutes between two rounds
 	close    func() error
 }
 
@@ -90,7 +91,7 @@ func openPebble() (engine, error) {
 			return nil
 		})
 		return n, err
-	}, func() error { return errors.Join(db.Close(), os.RemoveAll(parent)) }}, nil
+	}, func() error { return nil }, func() error { return errors.Join(db.Close(), os.RemoveAll(parent)) }}, nil
 }
 
 func openPostgres(ctx context.Context, dsn string) (engine, error) {
@@ -114,6 +115,9 @@ func openPostgres(ctx context.Context, dsn string) (engine, error) {
 	return engine{db.Crawl(), db.Segments(), func() (n int64, err error) {
 		err = conn.QueryRow(ctx, `SELECT pg_total_relation_size('bench_engines.page')`).Scan(&n)
 		return n, err
+	}, func() error {
+		_, err := conn.Exec(ctx, `VACUUM bench_engines.page`)
+		return err
 	}, func() error { return errors.Join(db.Close(), conn.Close(ctx)) }}, nil
 }
 
@@ -245,6 +249,9 @@ func measureEngine(ctx context.Context, e engine, n, k, rounds int) (times engin
 				if err := e.segments.Remove(ctx, name); err != nil {
 					return err
 				}
+			}
+			if err := e.rest(); err != nil {
+				return err
 			}
 		}
 		return nil
