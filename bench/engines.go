@@ -139,7 +139,7 @@ func engineRecord(i int) *crawldb.Datum {
 	d.Score = float32(math.Exp(1.5 * r.NormFloat64()))
 	d.Priority = d.Score
 	if i%2 == 0 {
-		visited(d, engineNow.Add(-time.Duration(r.IntN(2_500_000_000))*time.Millisecond), r)
+		visited(d, engineNow.Add(-time.Duration(r.Int64N(2_500_000_000))*time.Millisecond), r)
 	}
 	return d
 }
