@@ -36,8 +36,8 @@ const (
 	// of evidence: the logarithm of the chance with which a page without noise would have changed.
 	trusted, doubted, noisy = 1, 8, quickMost
 	evidenceStep            = 0.6
-	// Pages that always change are doubted if a share of mostNoise of those that probe is noisy, and at least two of
-	// enoughProbes, until the share is half of that.
+	// Pages that always change are doubted in a new crawl, until enoughProbes of those that probe have told, and then if
+	// a share of mostNoise of them is noisy, at least two, until it is half of that.
 	mostNoise, enoughProbes = 0.05, 5.
 	// A visit that comes after less than the mean interval divided by sooner tells noise from changes. The time after
 	// which a page about which visits tell nothing is visited again is a fourth of the mean interval, and for each
@@ -67,7 +67,7 @@ func (p *Plan) setDoubt(old *Plan, kept []page) {
 			told++
 		}
 	}
-	p.Doubt = old != nil && old.Doubt
+	p.Doubt = old == nil || old.Doubt
 	most := mostNoise
 	if p.Doubt {
 		most /= 2

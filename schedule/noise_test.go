@@ -175,9 +175,9 @@ func TestDoubt(t *testing.T) {
 		}
 		return x.Plan(schedule.PlanOptions{})
 	}
-	unknown := plan(nil, 8, 0)
-	if unknown.Doubt {
-		t.Error("a few pages raise doubt")
+	unknown := plan(nil, 0, 8)
+	if !unknown.Doubt {
+		t.Error("a few pages end doubt")
 	}
 	quiet, some := plan(unknown, 0, 400), plan(unknown, 100, 300)
 	if quiet.Doubt || !some.Doubt {
