@@ -159,7 +159,7 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	}
 	if w != nil { // the signature sees what the signals are of
 		l.sights = trusted
-	} else if s.Plan.knowsSignals(d.URL) || !early(d, prev, v.Time) {
+	} else {
 		l.sighted(v.Change == Changed, after, expected, s.Plan.every())
 	}
 	ago := v.Time.Sub(v.Modified)

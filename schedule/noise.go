@@ -37,7 +37,7 @@ const (
 	trusted, doubted, noisy = 1, 8, quickMost
 	evidenceStep            = 0.6
 	// Pages that always change are doubted in a new crawl, until enoughProbes of those that probe have told, and then if
-	// a share of mostNoise of them is noisy, at least two, until it is half of that.
+	// a share of mostNoise of them is noisy, and at least two.
 	mostNoise, enoughProbes = 0.05, 5.
 	// A visit that comes after less than the mean interval divided by sooner tells noise from changes. The time after
 	// which a page about which visits tell nothing is visited again is a fourth of the mean interval, and for each
@@ -68,12 +68,8 @@ func (p *Plan) setDoubt(old *Plan, kept []page) {
 		}
 	}
 	p.Doubt = old == nil || old.Doubt
-	most := mostNoise
-	if p.Doubt {
-		most /= 2
-	}
 	if noisy+told >= enoughProbes {
-		p.Doubt = noisy > 1+most*(noisy+told)
+		p.Doubt = noisy > 1+mostNoise*(noisy+told)
 	}
 }
 
