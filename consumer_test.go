@@ -177,6 +177,31 @@ func TestConsumerThatWasDownMissesNothing(t *testing.T) {
 	})
 }
 
+// A clock that is ahead for a day keeps no segment longer than those after it.
+func TestRetentionByAgeWhenTheClockWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := changingWeb()
+		s.opts.Retention = recrawl.Retention{Age: 48 * time.Hour}
+		c := s.crawler(t)
+		defer c.Close()
+		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+			t.Fatal(err)
+		}
+		s.live(t, c, 3)
+		right := s.now
+		s.now = s.now.AddDate(10, 0, 0)
+		s.live(t, c, 1)
+		s.now = right.AddDate(0, 0, 1)
+		ahead := segments(t, s)
+		s.live(t, c, 5)
+		for _, name := range segments(t, s) {
+			if slices.Contains(ahead, name) {
+				t.Errorf("%s is kept", name)
+			}
+		}
+	})
+}
+
 // A crawl and its consumer die together at each write, with the cursor wherever it is, and the index has everything
 // in the end. No event comes before one of an earlier visit to its page.
 func TestConsumerThatDiesAnywhere(t *testing.T) {

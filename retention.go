@@ -110,6 +110,12 @@ func (c *Crawler) doneSegments(ctx context.Context) (done []doneSegment, total i
 		total += s.Bytes
 		done = append(done, s)
 	}
+	for i := len(done) - 1; i > 0; i-- {
+		// None is younger than the next: its time is later if the clock was ahead.
+		if next := done[i].Time; next.Before(done[i-1].Time) {
+			done[i-1].Time = next
+		}
+	}
 	return done, total, nil
 }
 
