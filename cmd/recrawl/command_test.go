@@ -8,6 +8,7 @@ const (
 	asCommand = "RECRAWL_TEST_AS_COMMAND" // the command; set by TestMain
 	asTracer  = "RECRAWL_TEST_AS_TRACER"  // what kills the command at a call, see tracer_linux_test.go
 	asReader  = "RECRAWL_TEST_AS_READER"  // a program that uses the library, see reader_test.go
+	asService = "RECRAWL_TEST_AS_SERVICE" // a program that crawls without end, see service_test.go
 )
 
 func init() {
@@ -16,6 +17,8 @@ func init() {
 		traceMain()
 	case os.Getenv(asReader) != "":
 		readerMain()
+	case os.Getenv(asService) != "":
+		serviceMain()
 	case os.Getenv(asCommand) != "":
 		main()
 	}

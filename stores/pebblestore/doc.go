@@ -77,7 +77,8 @@
 // while the store is in use as before; [DB.Compact] returns the error.
 //
 // On a full disk changes wait until there is room, unless [Options].MinFree is
-// negative; reads still work.
+// negative; reads still work. [Open] does not wait: if others have filled the disk to the last
+// block, its error is syscall.ENOSPC, the store stays as it is, and Open succeeds once there is room.
 //
 // Any other failed write stops the store: the disk is left as it is at that moment,
 // and every pending and later call returns an error that is [ErrFailed] and also the
