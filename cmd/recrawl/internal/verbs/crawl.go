@@ -41,11 +41,6 @@ them says so. To crawl a test server:
   recrawl crawl -d crawl -agent mybot -allow-private -delay 0 \
       -connect-to ::127.0.0.1:8080 http://site.example/
 
-To archive what is fetched, and to crawl an archive, which makes no requests:
-
-  recrawl crawl -d crawl -agent mybot -warc archive https://example.com/
-  recrawl crawl -d again -replay archive
-
 ` + render.MoreHelp + seedFileFormat + "\n\n" + flags.URLRulesFormat + "\n\n" + flags.HostRulesFormat,
 		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Archive(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},

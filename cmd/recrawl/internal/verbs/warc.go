@@ -25,10 +25,15 @@ func (a *app) warc() *cli.Command {
 		Name: "warc", Category: flags.ReadVerbs, Usage: "write what the segments keep to WARC files", ArgsUsage: "[SEGMENT...]",
 		Description: `Writes the visits of the segments, by default of all, to WARC 1.1 files in OUTDIR.
 A segment keeps bodies as decoded and few headers, and no request: the answers are
-composed of them. To archive answers as they were sent, use crawl -warc.
+composed of them.
 
   recrawl warc -d crawl -o archive -cdxj
-  recrawl warc -d crawl -o archive -wacz site.wacz`,
+  recrawl warc -d crawl -o archive -wacz site.wacz
+
+To archive answers as they are sent, and to crawl an archive without a request:
+
+  recrawl crawl -d crawl -agent mybot -warc archive https://example.com/
+  recrawl crawl -d again -replay archive`,
 		Flags: flags.Join(flags.Dir(),
 			&cli.StringFlag{Name: "o", Usage: "write the files into `OUTDIR`, which is created if it does not exist (required)"},
 			&cli.BoolFlag{Name: "cdxj", Usage: "write the index of each file beside it, as FILE.cdxj"},
