@@ -57,6 +57,8 @@ type Store struct {
 	closed  bool
 	// settled has the segments whose names are known to be durable.
 	settled map[string]bool
+	// listed has the segments that are known to have a part: parts are only removed with their segment.
+	listed map[string]bool
 	// users counts the users of the file system, including the store itself
 	// while it is open; the last one closes it.
 	users int
@@ -77,7 +79,7 @@ type Options struct {
 // completes a Remove that was interrupted. With Options.FS, dir is only the name of the
 // directory in errors.
 func Open(dir string, o Options) (*Store, error) {
-	s := &Store{dir: dir, fs: o.FS, readOnly: o.ReadOnly, writers: map[[2]string]*writer{}, settled: map[string]bool{}, users: 1}
+	s := &Store{dir: dir, fs: o.FS, readOnly: o.ReadOnly, writers: map[[2]string]*writer{}, settled: map[string]bool{}, listed: map[string]bool{}, users: 1}
 	if s.fs == nil {
 		var err error
 		if s.dir, err = filepath.Abs(dir); err == nil {
@@ -191,11 +193,16 @@ func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
 			}
 			has := false
 			err = s.use(ctx, nil, func() error {
+				if has = s.listed[name]; has {
+					return nil
+				}
 				entries, err := readDir(s.fs, name)
 				if errors.Is(err, fs.ErrNotExist) {
 					return nil // removed in the meantime
 				}
-				has = slices.ContainsFunc(entries, isPart)
+				if has = slices.ContainsFunc(entries, isPart); has {
+					s.listed[name] = true
+				}
 				return err
 			})
 			if err == nil && has && !yield(name, nil) {
@@ -443,6 +450,7 @@ func (s *Store) remove(ctx context.Context, seg string) (err error) {
 			return err
 		}
 		delete(s.settled, seg)
+		delete(s.listed, seg)
 		seg = name
 		return nil
 	})
