@@ -1,14 +1,12 @@
 package dueindex
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/codec"
-	"github.com/recrawl/recrawl/stores/pebblestore/internal/rows"
 )
 
 // noEnd is the end of a lease that has a name but no time.
@@ -27,29 +25,34 @@ func leaseEndOf(b []byte) (ms int64, err error) {
 // lease does not move the entry of its record, so selections must pass over leased ones.
 type leases struct {
 	x   *Index
-	at  rows.Joined
+	at  *pebble.Iterator
 	key []byte // the last key asked for, with the byte of the table
 }
 
 // leasesOf returns the leases beside an iterator.
 func (x *Index) leasesOf(it *pebble.Iterator) (*leases, error) {
-	at, err := rows.Join(it, codec.LeaseTable)
+	at, err := it.Clone(pebble.CloneOptions{IterOptions: codec.LeaseTable.All()})
 	return &leases{x: x, at: at}, x.store.EngineError(err)
 }
 
 func (l *leases) close() error { return l.at.Close() }
 
-// find returns the end of a record's lease, and whether there is one.
+// find returns the end of a record's lease, and whether there is one. It looks at that key alone: a step
+// to the next lease would pass over the tombstones of all leases that have ended since the engine
+// wrote its memory to a table.
 func (l *leases) find(key []byte) (end int64, leased bool, err error) {
-	if len(l.key) > 0 && bytes.Compare(key, l.key[1:]) < 0 {
-		l.at.Restart() // a key of the next level or hour
-	}
 	l.key = append(append(l.key[:0], byte(codec.LeaseTable)), key...)
-	value, err := l.at.Find(l.key)
-	if err == nil && value != nil {
+	var value []byte
+	found := l.at.SeekPrefixGE(l.key)
+	if found {
+		value, err = l.at.ValueAndErr()
+	} else {
+		err = l.at.Error()
+	}
+	if err == nil && found {
 		if end, err = leaseEndOf(value); err != nil {
 			return 0, false, l.x.store.Damaged("the lease of", crawldb.URLOf(string(key)), err)
 		}
 	}
-	return end, value != nil, l.x.store.EngineError(err)
+	return end, found, l.x.store.EngineError(err)
 }

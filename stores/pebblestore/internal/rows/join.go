@@ -25,9 +25,6 @@ func Join(it *pebble.Iterator, t codec.Table) (Joined, error) {
 // Close closes the iterator of the other table.
 func (j *Joined) Close() error { return j.at.Close() }
 
-// Restart lets the next key be any, also one that is less than the last.
-func (j *Joined) Restart() { j.at.started = false }
-
 // Find returns the value under a key of the other table, nil if there is none. It is
 // valid until the next Find.
 func (j *Joined) Find(key []byte) ([]byte, error) {
