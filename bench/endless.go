@@ -30,6 +30,7 @@ func endless(ctx context.Context, args []string) error {
 	most := f.Int("visits", 40_000, "visits that are measured, at most")
 	dir := f.String("dir", os.TempDir(), "make the stores in this `DIR`")
 	gather := f.Duration("gather", 0, "Options.Run.Gather: negative for rounds of what is due")
+	profiles := f.String("profile", "", "write profiles of CPU and allocations into this `DIR`")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -39,11 +40,11 @@ func endless(ctx context.Context, args []string) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("%q is no number of URLs", size)
 		}
-		one, _, err := endlessRun(ctx, *dir, n, min(n, *most), true, *gather)
+		one, _, err := endlessRun(ctx, *dir, n, min(n, *most), true, *gather, *profiles)
 		if err != nil {
 			return err
 		}
-		run, rounds, err := endlessRun(ctx, *dir, n, min(n, *most), false, *gather)
+		run, rounds, err := endlessRun(ctx, *dir, n, min(n, *most), false, *gather, *profiles)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func endless(ctx context.Context, args []string) error {
 
 // endlessRun makes a crawl db of n pages, which fall due over a month, and measures the visits to
 // those that fall due first.
-func endlessRun(ctx context.Context, dir string, n, visits int, atOnce bool, gather time.Duration) (c cost, rounds int, err error) {
+func endlessRun(ctx context.Context, dir string, n, visits int, atOnce bool, gather time.Duration, profiles string) (c cost, rounds int, err error) {
 	dir, err = os.MkdirTemp(dir, "bench-endless-")
 	if err != nil {
 		return c, 0, err
@@ -99,6 +100,18 @@ func endlessRun(ctx context.Context, dir string, n, visits int, atOnce bool, gat
 		return c, 0, err
 	}
 	defer crawler.Close()
+	if profiles != "" {
+		kind := "endless-"
+		if atOnce {
+			kind = "one-"
+		}
+		profiles = filepath.Join(profiles, kind+strconv.Itoa(n))
+	}
+	profiled, err := profile(profiles)
+	if err != nil {
+		return c, 0, err
+	}
+	defer func() { err = errors.Join(err, profiled()) }()
 	if atOnce { // as many as fall due until then
 		clock.Store(int64(float64(month.Milliseconds()) * float64(visits) / float64(n)))
 		c, err = measured(ctx, func() (int, error) {
@@ -116,7 +129,7 @@ func endlessRun(ctx context.Context, dir string, n, visits int, atOnce bool, gat
 			case err := <-ended:
 				stop()
 				return 0, err
-			case <-time.After(3 * time.Millisecond):
+			case <-time.After(10 * time.Millisecond):
 			}
 			// The clock goes on to when the next page is due.
 			if s := crawler.Status(); s.Stage == "wait" && s.NextDue.After(begin.Add(time.Duration(clock.Load())*time.Millisecond)) {
