@@ -60,7 +60,8 @@ type PageState struct {
 
 // PageEvent describes a visit to one page that found a change, or any visit with
 // Options.EveryVisit. There is no event for a visit that
-// failed and will be retried, nor for a page that this crawl has never had and
+// failed and will be retried, nor for one that seems older than the visit before, because the clock
+// was set back for a while, which the update leaves out, nor for a page that this crawl has never had and
 // did not ask for, because robots.txt forbids it, or a rule of ours such as the
 // guard against private addresses, unless the page is a seed; nor for the pages of a host that no longer
 // answers, which wait for it for months before they are gone (see
@@ -174,7 +175,13 @@ func (c *Crawler) eventsOf(ctx context.Context, events []segment.Event, visits [
 		if isSitemapVisit(state, v, sitemap) {
 			continue
 		}
-		var err error
+		applied, err := c.visitIsApplied(ctx, v, state)
+		if err != nil {
+			return nil, err
+		}
+		if !applied {
+			continue
+		}
 		if e.Kind, err = c.pageKind(ctx, &e, state.seed); err != nil {
 			return nil, err
 		}
@@ -236,6 +243,22 @@ func (c *Crawler) eventBlocks(ctx context.Context, name string, number int64, fr
 			block++
 		}
 	}
+}
+
+// visitIsApplied reports whether the update changed the record of a page for a visit. It leaves out
+// a visit that seems to be older than the one before, as when the clock was set back for a while.
+func (c *Crawler) visitIsApplied(ctx context.Context, v *segment.Visit, before priorState) (bool, error) {
+	if v.Time.UnixMilli() >= before.visited || v.Outcome.Code.Deferred() {
+		return true, nil
+	}
+	d, err := c.stores.Crawl.Get(ctx, v.URL)
+	if errors.Is(err, crawldb.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("recrawl: %w", err)
+	}
+	return d.LastFetch.UnixMilli() != before.visited, nil
 }
 
 // isSitemapVisit reports whether a visit was to a sitemap, given the record before

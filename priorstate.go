@@ -20,7 +20,8 @@ import (
 // priorState is the part of a record that an event compares with, as it was before the visit.
 //
 // For a page on the fetch list it is read from the list. A page that a redirect or link led to is
-// not on the list, and the update overwrites its record before OnPage is called: so the states of
+// not on the list, and one that another segment had as well, such as one of GenerateFree, may have been
+// visited since. The update overwrites their records before events are written: so the states of
 // such pages are saved in marks of the segment before the update begins.
 type priorState struct {
 	signature     string
@@ -99,9 +100,18 @@ func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(found), crawldb.Compare), nil
 }
 
-// priorStates returns the states of the pages of a segment before its update, by URL. Empty
-// states are left out, to save memory.
+// priorStates returns the states of the pages of a segment before its update, by URL.
 func (c *Crawler) priorStates(ctx context.Context, name string) (map[string]priorState, error) {
+	states, err := c.listedStates(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return states, c.addSavedStates(ctx, name, states)
+}
+
+// listedStates returns the states of pages as they are on the fetch list, by URL. Empty states
+// are left out, to save memory.
+func (c *Crawler) listedStates(ctx context.Context, name string) (map[string]priorState, error) {
 	states := map[string]priorState{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
 		if err != nil {
@@ -114,36 +124,42 @@ func (c *Crawler) priorStates(ctx context.Context, name string) (map[string]prio
 			states[strings.Clone(d.URL)] = k
 		}
 	}
-	return states, c.addSavedStates(ctx, name, states)
+	return states, nil
 }
 
-// savePriorStates saves the states of the pages of a segment that are not on its fetch list, unless
-// its update has begun.
+// savePriorStates saves the states of the pages of a segment that are not on its fetch list, or
+// have been visited for another segment since that was made, unless its update has begun.
 func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
-	if c.opts.Fetch.Following.MaxRedirects <= 0 && c.opts.Fetch.Following.Depth <= 0 {
-		return nil
-	}
 	if cursor, err := c.stores.Crawl.Mark(ctx, update.SegmentMark(name)); err != nil || cursor != "" {
 		return err
 	}
-	urls, err := c.unlisted(ctx, name)
+	listed, err := c.listedStates(ctx, name)
 	if err != nil {
 		return err
 	}
+	var urls []string
+	if c.opts.Fetch.Following.MaxRedirects > 0 || c.opts.Fetch.Following.Depth > 0 {
+		if urls, err = c.unlisted(ctx, name); err != nil {
+			return err
+		}
+	}
+	urls = slices.AppendSeq(urls, maps.Keys(listed))
+	slices.SortFunc(urls, crawldb.Compare)
 	var blocks []string
 	var block []byte
 	for _, url := range urls {
 		d, err := c.stores.Crawl.Get(ctx, url)
-		if errors.Is(err, crawldb.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, crawldb.ErrNotFound) {
 			return err
 		}
-		if k := priorStateOf(&d); k != (priorState{}) {
-			block = appendPriorState(block, url, k)
+		k := priorState{}
+		if err == nil {
+			k = priorStateOf(&d)
 		}
-		if len(block) >= priorStateBlockBytes {
+		if k == listed[url] {
+			continue
+		}
+		if block = appendPriorState(block, url, k); len(block) >= priorStateBlockBytes {
 			blocks, block = append(blocks, string(block)), block[:0]
 		}
 	}

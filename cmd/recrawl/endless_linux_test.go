@@ -344,7 +344,7 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 			t.Errorf("%s, %s: %s", filepath.Base(s.dir), name, fmt.Sprintf(format, args...))
 		}
 	}
-	overlap := 0 // the segment before which a snapshot may know of changes
+	ahead := map[string]bool{} // pages of which a snapshot may know more than the events that follow
 	for _, n := range s.notes(t, name) {
 		switch n.Kind {
 		case "snapshot_begin":
@@ -360,8 +360,6 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 					delete(c.pages, url)
 				}
 			}
-			fmt.Sscanf(n.Position, "%d:", &overlap)
-			overlap += 2 // what was being worked on when it began or ended
 			named = nil
 			continue
 		}
@@ -371,7 +369,7 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 				complain("%s outside of a snapshot", n.Position)
 				named = map[string]bool{}
 			}
-			named[n.URL] = true
+			named[n.URL], ahead[n.URL] = true, true
 			c.pages[n.URL] = n.after()
 			continue
 		}
@@ -389,7 +387,10 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 			complain("%s after %v", n.Position, newest)
 		}
 		newest = p
-		if had := c.pages[n.URL]; n.before() != had && p[0] > overlap && !(had.kind == "" && n.Previous == "gone") {
+		switch had := c.pages[n.URL]; {
+		case n.before() == had:
+			delete(ahead, n.URL)
+		case !ahead[n.URL] && !(had.kind == "" && n.Previous == "gone"):
 			complain("%s: %s of %s was %v before, but the consumer knows %v", n.Position, n.Kind, n.URL, n.before(), had)
 		}
 		c.pages[n.URL] = n.after()
