@@ -47,7 +47,7 @@ changes, and changes prints them.`,
 			&cli.BoolFlag{Name: "text", Usage: "with the text of each page, and the text before the change if its segment is kept"},
 			&cli.BoolFlag{Name: "list", Usage: "list the consumers and how far they are behind"},
 			&cli.BoolFlag{Name: "drop", Usage: "remove the consumer"},
-			flags.Reporting()),
+			flags.MinFree(), flags.Reporting()),
 		Action: a.printChanges,
 	}
 }
