@@ -100,18 +100,9 @@ func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(found), crawldb.Compare), nil
 }
 
-// priorStates returns the states of the pages of a segment before its update, by URL.
+// priorStates returns the states of the pages of a segment before its update, by URL. Empty
+// states of listed pages are left out, to save memory.
 func (c *Crawler) priorStates(ctx context.Context, name string) (map[string]priorState, error) {
-	states, err := c.listedStates(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return states, c.addSavedStates(ctx, name, states)
-}
-
-// listedStates returns the states of pages as they are on the fetch list, by URL. Empty states
-// are left out, to save memory.
-func (c *Crawler) listedStates(ctx context.Context, name string) (map[string]priorState, error) {
 	states := map[string]priorState{}
 	for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
 		if err != nil {
@@ -124,7 +115,7 @@ func (c *Crawler) listedStates(ctx context.Context, name string) (map[string]pri
 			states[strings.Clone(d.URL)] = k
 		}
 	}
-	return states, nil
+	return states, c.addSavedStates(ctx, name, states)
 }
 
 // savePriorStates saves the states of the pages of a segment that are not on its fetch list, or
@@ -133,21 +124,9 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 	if cursor, err := c.stores.Crawl.Mark(ctx, update.SegmentMark(name)); err != nil || cursor != "" {
 		return err
 	}
-	listed, err := c.listedStates(ctx, name)
-	if err != nil {
-		return err
-	}
-	var urls []string
-	if c.opts.Fetch.Following.MaxRedirects > 0 || c.opts.Fetch.Following.Depth > 0 {
-		if urls, err = c.unlisted(ctx, name); err != nil {
-			return err
-		}
-	}
-	urls = slices.AppendSeq(urls, maps.Keys(listed))
-	slices.SortFunc(urls, crawldb.Compare)
 	var blocks []string
 	var block []byte
-	for _, url := range urls {
+	save := func(url string, listed priorState) error {
 		d, err := c.stores.Crawl.Get(ctx, url)
 		if err != nil && !errors.Is(err, crawldb.ErrNotFound) {
 			return err
@@ -156,11 +135,31 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 		if err == nil {
 			k = priorStateOf(&d)
 		}
-		if k == listed[url] {
-			continue
+		if k == listed {
+			return nil
 		}
 		if block = appendPriorState(block, url, k); len(block) >= priorStateBlockBytes {
 			blocks, block = append(blocks, string(block)), block[:0]
+		}
+		return nil
+	}
+	for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
+		if err != nil {
+			return err
+		}
+		if err := save(d.URL, priorStateOf(&d)); err != nil {
+			return err
+		}
+	}
+	if c.opts.Fetch.Following.MaxRedirects > 0 || c.opts.Fetch.Following.Depth > 0 {
+		urls, err := c.unlisted(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, url := range urls {
+			if err := save(url, priorState{}); err != nil {
+				return err
+			}
 		}
 	}
 	if len(block) > 0 {
