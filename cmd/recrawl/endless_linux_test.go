@@ -99,6 +99,12 @@ func TestEndlessRun(t *testing.T) {
 		s.check(t)
 		t.Logf("%s: %s", filepath.Base(s.dir), s.figures(t, began.Add(min(length/4, 20*time.Second)), ended))
 	}
+	if !long {
+		return
+	}
+	if disturbed.fresh < 0.9*plain.fresh || disturbed.rounds > plain.rounds*3/2 || slices.Max(disturbed.bytes) > 2*slices.Max(plain.bytes) {
+		t.Error("the disturbed service is far behind the other")
+	}
 }
 
 // churningWeb is a web some of whose pages come and go or move, and which sends the number of the version
@@ -180,6 +186,8 @@ type endlessService struct {
 	starts    int
 
 	bytes, segments []int64
+	rounds          int
+	fresh           float64
 }
 
 func newService(t *testing.T, web *churningWeb, dir, disk string) *endlessService {
@@ -441,7 +449,7 @@ func (s *endlessService) check(t *testing.T) {
 // figures says what there is to compare of two services.
 func (s *endlessService) figures(t *testing.T, from, to time.Time) string {
 	t.Helper()
-	rounds, visits := 0, 0
+	visits := 0
 	text, err := os.ReadFile(filepath.Join(s.dir, "rounds.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -451,10 +459,10 @@ func (s *endlessService) figures(t *testing.T, from, to time.Time) string {
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
 		}
-		rounds += r.Rounds
+		s.rounds += r.Rounds
 		visits += r.Visits
 	}
-	fresh := s.freshness(t, from, to)
+	s.fresh = s.freshness(t, from, to)
 	mean := func(all []int64) (sum int64) {
 		for _, n := range all {
 			sum += n
@@ -462,7 +470,7 @@ func (s *endlessService) figures(t *testing.T, from, to time.Time) string {
 		return sum / int64(max(1, len(all)))
 	}
 	return fmt.Sprintf("%d starts, %d rounds, %d visits, %d requests, %.3f fresh; segments: %d on average, %d at most; disk: %.2f MB on average, %.2f at most",
-		s.starts, rounds, visits, s.requests.Load(), fresh, mean(s.segments), slices.Max(s.segments), float64(mean(s.bytes))/1e6, float64(slices.Max(s.bytes))/1e6)
+		s.starts, s.rounds, visits, s.requests.Load(), s.fresh, mean(s.segments), slices.Max(s.segments), float64(mean(s.bytes))/1e6, float64(slices.Max(s.bytes))/1e6)
 }
 
 // freshness is the share of pages and time at which the consumer of every visit knew a page as it was.
