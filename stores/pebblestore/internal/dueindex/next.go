@@ -23,8 +23,15 @@ func (w *walk) reportNext(ctx context.Context) error {
 	if err := w.nextOfWheel(ctx); err != nil {
 		return err
 	}
-	if err := w.nextLease(ctx); err != nil || w.next.key == nil {
-		return err
+	// If the walk has seen all of the ready table, what it recorded is all there is. The table of leases
+	// is as long as the tombstones of those that ended.
+	if w.unseenLeases || w.q.MinPriority != 0 || w.tour != nil {
+		if err := w.nextLease(ctx); err != nil {
+			return err
+		}
+	}
+	if w.next.key == nil {
+		return nil
 	}
 	w.q.NotDue(&crawldb.Datum{URL: crawldb.URLOf(string(w.next.key)), FetchTime: time.UnixMilli(w.next.dueFrom).UTC()})
 	return nil

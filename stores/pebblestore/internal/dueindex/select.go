@@ -56,18 +56,19 @@ type walk struct {
 	yield               func(crawldb.Candidate, error) bool
 	stopped             bool // by the loop or by the limit
 
-	passed      int // entries that were not due, and not because of a lease
-	spent       int // on unwanted hosts, see seekCost
-	checkAt     int // when to check next whether that is too much
-	tour        *tour
-	lastReady   uint16    // the last level of the ready table, as far as it is known
-	wantsLevels bool      // the tour wants more levels there
-	next        candidate // the earliest of those not due
-	hosts       hostFilter
-	page        candidatePage
-	side        sideList
-	keys        crawldb.Keys
-	buf         []byte
+	passed       int  // entries that were not due, and not because of a lease
+	unseenLeases bool // the ready table has entries whose lease was not recorded in next
+	spent        int  // on unwanted hosts, see seekCost
+	checkAt      int  // when to check next whether that is too much
+	tour         *tour
+	lastReady    uint16    // the last level of the ready table, as far as it is known
+	wantsLevels  bool      // the tour wants more levels there
+	next         candidate // the earliest of those not due
+	hosts        hostFilter
+	page         candidatePage
+	side         sideList
+	keys         crawldb.Keys
+	buf          []byte
 }
 
 // A candidate is an entry with the key of its record.
@@ -240,6 +241,7 @@ func (w *walk) readReady(ctx context.Context, size int, lower []byte) (next []by
 			return bytes.Clone(it.Key()), true, nil
 		}
 		if w.q.WantHost != nil && !w.hosts.wants(it.Key(), readyPrefix, w.q.WantHost) {
+			w.unseenLeases = true
 			if w.spent++; w.spent >= w.checkAt {
 				if more, err := w.passingCostsMore(); err != nil {
 					return nil, false, err
@@ -272,6 +274,7 @@ func (w *walk) take(it *pebble.Iterator, leases *leases) error {
 		return err
 	}
 	if leased && end > w.now {
+		w.unseenLeases = true
 		return nil // there may be many of these; see nextLease
 	}
 	value, err := it.ValueAndErr()
