@@ -1,7 +1,6 @@
 package warc
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
@@ -105,12 +104,4 @@ func appendRecord(b []byte, fields Fields, block []byte) []byte {
 	b = append(b, "\r\n\r\n"...)
 	b = append(b, block...)
 	return append(b, "\r\n\r\n"...)
-}
-
-// payload returns what follows the headers of an HTTP message; nil if they do not end.
-func payload(message []byte) []byte {
-	if _, body, ok := bytes.Cut(message, []byte("\r\n\r\n")); ok {
-		return body
-	}
-	return nil
 }

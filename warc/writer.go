@@ -192,7 +192,6 @@ type capture struct {
 	fields        Fields // those after the first four
 	block         []byte
 	headers       int // of the block
-	synthetic     bool
 }
 
 // newResponse reads what the capture of a response needs to know of the message.

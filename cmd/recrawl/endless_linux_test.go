@@ -334,8 +334,8 @@ func position(text string) (p [3]int, ok bool) {
 
 // consumed is what a consumer came to know, and how.
 type consumed struct {
-	pages                            map[string]known
-	events, again, lapses, snapshots int
+	pages                    map[string]known
+	events, again, snapshots int
 }
 
 // replay follows what a consumer was told. What it was told again has to be the same, and what is new in

@@ -10,13 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/linkdb"
 )
-
-func ms(n int64) time.Time { return time.UnixMilli(n).UTC() }
 
 const linkedPage = "http://a.example/of/a/page"
 
