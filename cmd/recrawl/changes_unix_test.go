@@ -79,6 +79,7 @@ func TestChangesFollowACrawlThatIsKilled(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 3, PagesPerHost: 100, Calm: true, Latency: 2 * time.Millisecond})
 	ok(t, "inject", "-d", s.dir, s.web.Seeds()[0])
+	ok(t, "changes", "-d", s.dir, "-consumer", "index") // which registers it before a segment can be removed
 	args := s.crawl(append([]string{"-topN", "40", "-keep-segments", "1"}, s.web.Seeds()...)...)
 	seen := map[string]bool{}
 	read := func(out string) {
