@@ -101,23 +101,12 @@ func Open(ctx context.Context, o ReplayOptions, files ...string) (*Archive, erro
 
 // lines yields the index of a file, from the file beside it if there is one.
 func lines(ctx context.Context, path string) iter.Seq2[Line, error] {
-	beside, err := os.Open(path + ".cdxj")
-	if errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(path + ".cdxj"); errors.Is(err, os.ErrNotExist) {
 		return Index(ctx, path)
 	}
 	return func(yield func(Line, error) bool) {
-		if err != nil {
-			yield(Line{}, fmt.Errorf("warc: %w", err))
-			return
-		}
-		defer beside.Close()
-		for l, err := range ReadLines(bufio.NewReader(beside)) {
-			if err != nil {
-				err = fmt.Errorf("%s.cdxj: %w", path, err)
-			} else if l.Filename != filepath.Base(path) {
-				continue
-			}
-			if !yield(l, err) || err != nil {
+		for l, err := range readIndex(path + ".cdxj") {
+			if (err != nil || l.Filename == filepath.Base(path)) && !yield(l, err) {
 				return
 			}
 		}
@@ -342,7 +331,7 @@ func (a *Archive) answer(req *http.Request, s stored, rec *Record, file io.Close
 			return nil, err
 		}
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(unchunked(head, body)), body)), req)
+	resp, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(unchunked(readable(head), body)), body)), req)
 	if err != nil {
 		return nil, err
 	}

@@ -123,6 +123,26 @@ func ReadLines(r *bufio.Reader) iter.Seq2[Line, error] {
 	}
 }
 
+// readIndex yields the lines of an index file. An error ends the sequence.
+func readIndex(path string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(Line{}, fmt.Errorf("warc: %w", err))
+			return
+		}
+		defer file.Close()
+		for l, err := range ReadLines(bufio.NewReader(file)) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
 // Index yields a line for each capture in a file: each response, resource and revisit
 // record, in the order of the file. Their Filename is the base name of the path. An error
 // ends the sequence.

@@ -60,7 +60,7 @@ func (f *frameReader) step() error {
 		}
 		var h zstd.Header
 		if err := h.Decode(peeked); err != nil {
-			return unexpectedOr(err)
+			return err
 		}
 		f.sum, f.state = h.HasCheckSum, blockHead
 		return f.take(h.HeaderSize)
@@ -96,12 +96,4 @@ func (f *frameReader) take(n int) error {
 		return unexpected(err)
 	}
 	return nil
-}
-
-// unexpectedOr maps the decoder's error for a header that is too short.
-func unexpectedOr(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -1,10 +1,7 @@
 package warc
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -116,8 +113,13 @@ func (k *known) load(dir string) error {
 		if len(found) >= k.max {
 			break
 		}
-		if found, err = loadLines(found, name); err != nil {
-			return err
+		for line, err := range readIndex(name) {
+			if err != nil {
+				return err
+			}
+			if line.MIME != revisitMIME && line.Status != "" && line.Digest != "" {
+				found = append(found, &knownCapture{url: line.URL, digest: line.Digest, at: line.Time})
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b *knownCapture) int { return a.at.Compare(b.at) })
@@ -125,24 +127,4 @@ func (k *known) load(dir string) error {
 		k.insert(c)
 	}
 	return nil
-}
-
-func loadLines(found []*knownCapture, name string) ([]*knownCapture, error) {
-	file, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return found, nil
-	}
-	if err != nil {
-		return found, fmt.Errorf("warc: %w", err)
-	}
-	defer file.Close()
-	for line, err := range ReadLines(bufio.NewReader(file)) {
-		if err != nil {
-			return found, fmt.Errorf("warc: %s: %w", name, err)
-		}
-		if line.MIME != revisitMIME && line.Status != "" && line.Digest != "" {
-			found = append(found, &knownCapture{url: line.URL, digest: line.Digest, at: line.Time})
-		}
-	}
-	return found, nil
 }

@@ -3,7 +3,6 @@ package warc
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/binary"
@@ -49,8 +48,7 @@ type Record struct {
 	Block io.Reader
 	// BlockLength is Content-Length.
 	BlockLength int64
-	// Offset is where the record begins in the file; Length, in an index, is how many bytes
-	// it takes there. Length is known once the block was read to its end.
+	// Offset is where the record begins in the file.
 	Offset int64
 
 	next func() (int64, error) // ends the record, and returns the offset after it
@@ -160,47 +158,37 @@ func readUnit(ctx context.Context, u *units, unit io.Reader, start int64, yield 
 		}
 		block := &io.LimitedReader{R: content, N: rec.BlockLength}
 		rec.Block = block
-		alone := first
-		rec.next = func() (int64, error) {
+		skipRest := func() error {
 			if _, err := io.Copy(io.Discard, block); err != nil {
-				return 0, err
+				return err
 			}
 			if block.N > 0 {
-				return 0, io.ErrUnexpectedEOF
+				return io.ErrUnexpectedEOF
 			}
-			if err := skipEnds(content); err != nil {
+			return skipEnds(content)
+		}
+		rec.next = func() (int64, error) {
+			if err := skipRest(); err != nil {
 				return 0, err
 			}
 			if u.kind == plain {
 				return content.n, nil
 			}
-			if _, err := content.r.Peek(1); err != io.EOF || !alone {
-				return 0, cmp.Or(nilUnlessBroken(err), error(&FormatError{start, "shares its unit of compression with another one"}))
+			switch _, err := content.r.Peek(1); {
+			case err == io.EOF && first:
+				return u.in.n, nil
+			case err != nil && err != io.EOF:
+				return 0, err
 			}
-			return u.in.n, nil
+			return 0, &FormatError{start, "shares its unit of compression with another one"}
 		}
 		if !yield(rec, nil) {
 			return errStopped
 		}
-		// What the caller left unread.
-		if _, err := io.Copy(io.Discard, block); err != nil {
-			return recordError(start, err)
-		}
-		if block.N > 0 {
-			return recordError(start, io.ErrUnexpectedEOF)
-		}
-		if err := skipEnds(content); err != nil {
+		if err := skipRest(); err != nil {
 			return recordError(start, err)
 		}
 	}
-}
-
-// nilUnlessBroken returns an error of reading, other than the end.
-func nilUnlessBroken(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
 }
 
 // skipEnds skips the line ends after a block: two by the standard; some writers leave one
@@ -300,7 +288,7 @@ func (r *Record) line() (Line, bool, error) {
 		if err != nil {
 			return Line{}, false, err
 		}
-		if m, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), nil); err == nil {
+		if m, err := readResponse(head); err == nil {
 			c.status, c.mime = m.StatusCode, mediaType(m.Header.Get("Content-Type"))
 		}
 	}
@@ -312,7 +300,7 @@ func (r *Record) line() (Line, bool, error) {
 }
 
 // readHead reads status line and headers of an HTTP message, with the empty line after
-// them, and with a version that net/http reads: some writers of HTTP/2 answers write that.
+// them. Lines may end in LF alone, as many servers' do.
 func readHead(r *bufio.Reader) ([]byte, error) {
 	var head []byte
 	for {
@@ -331,12 +319,23 @@ func readHead(r *bufio.Reader) ([]byte, error) {
 			break
 		}
 	}
+	return head, nil
+}
+
+// readable returns a head with a version that net/http reads: some writers of HTTP/2 answers
+// write that.
+func readable(head []byte) []byte {
 	for _, version := range []string{"HTTP/2 ", "HTTP/2.0 ", "HTTP/3 ", "HTTP/3.0 "} {
 		if rest, ok := bytes.CutPrefix(head, []byte(version)); ok {
-			return append([]byte("HTTP/1.1 "), rest...), nil
+			return append([]byte("HTTP/1.1 "), rest...)
 		}
 	}
-	return head, nil
+	return head
+}
+
+// readResponse reads what the head of an answer says.
+func readResponse(head []byte) (*http.Response, error) {
+	return http.ReadResponse(bufio.NewReader(bytes.NewReader(readable(head))), nil)
 }
 
 // A countingReader counts what was read from it.
@@ -427,7 +426,7 @@ func (u *units) next() (io.Reader, error) {
 			return nil, unexpected(err)
 		}
 		u.gzip.Multistream(false)
-		return torn{u.gzip}, nil
+		return u.gzip, nil
 	case zstandard:
 		return u.nextFrame()
 	}
@@ -470,7 +469,7 @@ func (u *units) nextFrame() (io.Reader, error) {
 	if err != nil {
 		return nil, unexpected(err)
 	}
-	return torn{wholeFrame{u.zstd, frame}}, nil
+	return wholeFrame{u.zstd, frame}, nil
 }
 
 // A wholeFrame ends with io.EOF at the end of its frame only: the decoder takes a torn head
@@ -525,17 +524,6 @@ func (u *units) skippable(magic uint32) error {
 	return nil
 }
 
-// torn turns the end of a file within a unit into io.ErrUnexpectedEOF.
-type torn struct{ r io.Reader }
-
-func (t torn) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
 // unexpected says that an end is one within a record.
 func unexpected(err error) error {
 	if err == nil || err == io.EOF {
@@ -567,6 +555,7 @@ func recordAt(file *os.File, offset int64) (*Record, io.Closer, error) {
 	}
 	rec, err := readHeader(content, offset)
 	if err != nil {
+		u.Close()
 		return nil, nil, unexpected(err)
 	}
 	rec.Block = &io.LimitedReader{R: content, N: rec.BlockLength}

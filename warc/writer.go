@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,6 +74,7 @@ type Writer struct {
 	size   int64
 	serial int
 	lines  []Line
+	files  []string
 	err    error // that of a write, after which the end of the file is unknown
 	closed bool
 }
@@ -196,18 +197,17 @@ type capture struct {
 
 // newResponse reads what the capture of a response needs to know of the message.
 func newResponse(x *httpproto.Exchange) (*capture, error) {
-	headers := headerLength(x.Response)
-	head, err := readHead(bufio.NewReader(bytes.NewReader(x.Response[:headers])))
+	head, err := readHead(bufio.NewReader(bytes.NewReader(x.Response)))
 	if err != nil {
 		return nil, err
 	}
-	message, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), nil)
+	message, err := readResponse(head)
 	if err != nil {
 		return nil, err
 	}
 	c := &capture{
 		kind: TypeResponse, id: newID(), url: x.URL, at: x.Time, status: message.StatusCode,
-		mime: mediaType(message.Header.Get("Content-Type")), digest: digest(x.Response[headers:]), block: x.Response, headers: headers,
+		mime: mediaType(message.Header.Get("Content-Type")), digest: digest(x.Response[len(head):]), block: x.Response, headers: len(head),
 	}
 	c.fields = Fields{{"Content-Type", "application/http; msgtype=response"}}
 	if host, _, err := net.SplitHostPort(x.Addr); err == nil {
@@ -220,22 +220,6 @@ func newResponse(x *httpproto.Exchange) (*capture, error) {
 		c.fields = append(c.fields, Field{"WARC-Truncated", x.Truncated})
 	}
 	return c, nil
-}
-
-// headerLength returns the length of status line and headers with the empty line that ends
-// them. Lines may end in LF alone, as many servers' do.
-func headerLength(message []byte) int {
-	for at := 0; ; {
-		n := bytes.IndexByte(message[at:], '\n')
-		if n < 0 {
-			return len(message)
-		}
-		line := message[at : at+n]
-		at += n + 1
-		if len(bytes.TrimSuffix(line, []byte("\r"))) == 0 {
-			return at
-		}
-	}
 }
 
 // write writes the records of one visit one after the other in one file. They are
@@ -362,7 +346,15 @@ func (w *Writer) complete() error {
 	if err := os.Rename(path, final); err != nil {
 		return fmt.Errorf("warc: %w", err)
 	}
+	w.files = append(w.files, final)
 	return nil
+}
+
+// Files returns the paths of the complete files that the writer has written, in their order.
+func (w *Writer) Files() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.files)
 }
 
 // Sync makes durable what was written.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/crawldb/merge"
@@ -14,8 +15,8 @@ import (
 )
 
 // hasSegment returns an error if there is no segment of that name.
-func (s *session) hasSegment(ctx context.Context, name string) error {
-	for n, err := range s.db.Segments().List(ctx) {
+func hasSegment(ctx context.Context, db crawls.DB, name string) error {
+	for n, err := range db.Segments().List(ctx) {
 		if err != nil || n == name {
 			return err
 		}
@@ -107,7 +108,7 @@ func (a *app) mergeSegments(ctx context.Context, c *cli.Command, s *session, o m
 // toMerge returns the named segments, which must exist, or all that are done.
 func (s *session) toMerge(ctx context.Context, names []string) ([]string, error) {
 	for _, name := range names {
-		if err := s.hasSegment(ctx, name); err != nil {
+		if err := hasSegment(ctx, s.db, name); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +133,7 @@ func (s *session) resumeMerge(ctx context.Context, names []string) (render.Pendi
 	sources := slices.Sorted(slices.Values(names))
 	if u.Whole && (len(names) == 0 || slices.Equal(slices.Compact(sources), u.Sources)) {
 		for _, name := range u.Made {
-			if err := s.hasSegment(ctx, name); err != nil {
+			if err := hasSegment(ctx, s.db, name); err != nil {
 				return render.PendingOutput{}, nil // removed meanwhile
 			}
 		}

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -60,12 +57,7 @@ func (a *app) writeWARC(ctx context.Context, c *cli.Command, db crawls.DB, compr
 			return err
 		}
 	}
-	dir := c.String("o")
-	earlier, err := warcFiles(dir)
-	if err != nil {
-		return err
-	}
-	w, err := warc.NewWriter(dir, warc.Options{
+	w, err := warc.NewWriter(c.String("o"), warc.Options{
 		Compression: compression, CDXJ: c.Bool("cdxj"),
 		Info: warc.Fields{{Name: "description", Value: warc.SegmentsDescription}},
 	})
@@ -79,11 +71,7 @@ func (a *app) writeWARC(ctx context.Context, c *cli.Command, db crawls.DB, compr
 	if err != nil {
 		return err
 	}
-	all, err := warcFiles(dir)
-	if err != nil {
-		return err
-	}
-	written := slices.DeleteFunc(all, func(path string) bool { return slices.Contains(earlier, path) })
+	written := w.Files()
 	if path := c.String("wacz"); path != "" {
 		if len(written) == 0 {
 			return fmt.Errorf("-wacz: the segments keep no visits")
@@ -99,34 +87,6 @@ func (a *app) writeWARC(ctx context.Context, c *cli.Command, db crawls.DB, compr
 		fmt.Fprintln(a.out, path)
 	}
 	return nil
-}
-
-// hasSegment returns an error if there is no segment of a name.
-func hasSegment(ctx context.Context, db crawls.DB, name string) error {
-	for n, err := range db.Segments().List(ctx) {
-		if err != nil {
-			return err
-		}
-		if n == name {
-			return nil
-		}
-	}
-	return fmt.Errorf("no segment %q", name)
-}
-
-// warcFiles returns the complete WARC files in a folder.
-func warcFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	var files []string
-	for _, e := range entries {
-		if strings.Contains(e.Name(), ".warc") && !strings.HasPrefix(e.Name(), ".") && !strings.HasSuffix(e.Name(), ".cdxj") && !strings.HasSuffix(e.Name(), ".open") {
-			files = append(files, filepath.Join(dir, e.Name()))
-		}
-	}
-	return files, err
 }
 
 // openReplay makes the session answer visits from the files that -replay names.
