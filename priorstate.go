@@ -74,6 +74,10 @@ func priorStateBlockJob(segment string, n int) string {
 // priorStateBlockBytes is the size at which a block of saved states is full.
 const priorStateBlockBytes = 32 << 10
 
+// priorStateBatch is how many records are read in one step: with a database, each step takes a
+// round trip.
+const priorStateBatch = 1000
+
 // unlisted returns the pages of a segment that are not on its fetch list, or may not be.
 func (c *Crawler) unlisted(ctx context.Context, name string) ([]string, error) {
 	found := map[string]struct{}{}
@@ -126,41 +130,53 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 	}
 	var blocks []string
 	var block []byte
-	save := func(url string, listed priorState) error {
-		d, err := c.stores.Crawl.Get(ctx, url)
-		if err != nil && !errors.Is(err, crawldb.ErrNotFound) {
-			return err
-		}
-		k := priorState{}
-		if err == nil {
-			k = priorStateOf(&d)
-		}
-		if k == listed {
+	var pages []pageBefore
+	flush := func() error {
+		if len(pages) == 0 {
 			return nil
 		}
-		if block = appendPriorState(block, url, k); len(block) >= priorStateBlockBytes {
-			blocks, block = append(blocks, string(block)), block[:0]
+		slices.SortFunc(pages, func(a, b pageBefore) int { return crawldb.Compare(a.url, b.url) })
+		urls := make([]string, len(pages))
+		for i := range pages {
+			urls[i] = pages[i].url
 		}
-		return nil
-	}
-	for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
+		urls = slices.Compact(urls) // a list that was not made here may have a page twice
+		records, err := crawldb.GetAll(ctx, c.stores.Crawl, urls)
 		if err != nil {
 			return err
 		}
-		if err := save(d.URL, priorStateOf(&d)); err != nil {
-			return err
-		}
-	}
-	if c.opts.Fetch.Following.MaxRedirects > 0 || c.opts.Fetch.Following.Depth > 0 {
-		urls, err := c.unlisted(ctx, name)
-		if err != nil {
-			return err
-		}
-		for _, url := range urls {
-			if err := save(url, priorState{}); err != nil {
-				return err
+		at := 0
+		for i := range pages {
+			for urls[at] != pages[i].url {
+				at++
+			}
+			k := priorState{}
+			if records[at] != nil {
+				k = priorStateOf(records[at])
+			}
+			if k == pages[i].listed {
+				continue
+			}
+			if block = appendPriorState(block, pages[i].url, k); len(block) >= priorStateBlockBytes {
+				blocks, block = append(blocks, string(block)), block[:0]
 			}
 		}
+		pages = pages[:0]
+		return nil
+	}
+	for p, err := range c.pagesBefore(ctx, name) {
+		if err != nil {
+			return err
+		}
+		if pages = append(pages, p); len(pages) < priorStateBatch {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	if err := flush(); err != nil {
+		return err
 	}
 	if len(block) > 0 {
 		blocks = append(blocks, string(block))
@@ -173,6 +189,40 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 		marks[priorStateBlockJob(name, i)] = b
 	}
 	return c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
+}
+
+// pageBefore is a page of a segment, with its state on the fetch list; empty if it is not listed.
+type pageBefore struct {
+	url    string
+	listed priorState
+}
+
+// pagesBefore yields the pages of a segment.
+func (c *Crawler) pagesBefore(ctx context.Context, name string) iter.Seq2[pageBefore, error] {
+	return func(yield func(pageBefore, error) bool) {
+		for d, err := range segment.Records[crawldb.Datum](ctx, c.stores.Segments, name) {
+			if err != nil {
+				yield(pageBefore{}, err)
+				return
+			}
+			if !yield(pageBefore{d.URL, priorStateOf(&d)}, nil) {
+				return
+			}
+		}
+		if c.opts.Fetch.Following.MaxRedirects <= 0 && c.opts.Fetch.Following.Depth <= 0 {
+			return
+		}
+		urls, err := c.unlisted(ctx, name)
+		if err != nil {
+			yield(pageBefore{}, err)
+			return
+		}
+		for _, url := range urls {
+			if !yield(pageBefore{url: url}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // addSavedStates adds the saved states of the pages of a segment. States that cannot be read count

@@ -267,15 +267,7 @@ func (j *job) records(ctx context.Context, some []crawldb.Candidate) (map[string
 	}
 	slices.SortFunc(urls, crawldb.Compare)
 	urls = slices.Compact(urls)
-	records := make([]*crawldb.Datum, len(urls))
-	err := j.crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
-		records[i] = nil
-		if old != nil {
-			d := *old
-			records[i] = &d
-		}
-		return old, nil
-	}})
+	records, err := crawldb.GetAll(ctx, j.crawl, urls)
 	byURL := make(map[string]*crawldb.Datum, len(urls))
 	for i, u := range urls {
 		if d := records[i]; d != nil && !j.placed[u] && !j.ours(d) {
