@@ -86,24 +86,20 @@ func (c *Crawler) applyRetention(ctx context.Context) error {
 
 // doneSegments returns the segments that are done, oldest first, and the bytes of all of them.
 func (c *Crawler) doneSegments(ctx context.Context) (done []doneSegment, total int64, err error) {
-	names, err := c.DoneSegments(ctx)
+	rounds, err := c.doneRounds(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, name := range names {
-		round, err := c.roundState(ctx, name)
-		if err != nil {
-			return nil, 0, err
-		}
-		s := doneSegment{number: round.Number}
-		if round.Number > 0 {
-			if s.feedSegment, err = c.feedSegment(ctx, round.Number); err != nil {
+	for _, r := range rounds {
+		s := doneSegment{number: r.number}
+		if r.number > 0 {
+			if s.feedSegment, err = c.feedSegment(ctx, r.number); err != nil {
 				return nil, 0, err
 			}
 		}
-		if s.Segment != name { // merged, or of a former version
-			s = doneSegment{feedSegment: feedSegment{Segment: name, Time: segment.TimeOf(name)}}
-			if s.Bytes, err = c.segmentBytes(ctx, name); err != nil {
+		if s.Segment != r.name { // merged, or of a former version
+			s = doneSegment{feedSegment: feedSegment{Segment: r.name, Time: segment.TimeOf(r.name)}}
+			if s.Bytes, err = c.segmentBytes(ctx, r.name); err != nil {
 				return nil, 0, err
 			}
 		}

@@ -127,7 +127,22 @@ func (c *Crawler) removeNumberedMarks(ctx context.Context, name string, number i
 
 // DoneSegments returns the segments that are done, oldest first.
 func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
+	done, err := c.doneRounds(ctx)
 	var names []string
+	for _, d := range done {
+		names = append(names, d.name)
+	}
+	return names, err
+}
+
+// doneRound is a segment that is done, and its number in the feed, zero if it is not there.
+type doneRound struct {
+	name   string
+	number int64
+}
+
+// doneRounds returns the segments that are done, oldest first.
+func (c *Crawler) doneRounds(ctx context.Context) (done []doneRound, err error) {
 	for name, err := range c.stores.Segments.List(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("recrawl: %w", err)
@@ -137,10 +152,10 @@ func (c *Crawler) DoneSegments(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if r.Done {
-			names = append(names, name)
+			done = append(done, doneRound{name, r.Number})
 		}
 	}
-	return names, nil
+	return done, nil
 }
 
 // unfinished returns the oldest segment that is neither done nor damaged, "" if there is
@@ -221,9 +236,17 @@ func (c *Crawler) Finish(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("recrawl: finish %s: %w", name, err)
 		}
-		if there == name {
-			return c.finishSegment(ctx, name)
+		if there != name {
+			continue
 		}
+		if updated, err := c.Updated(ctx, name); err != nil {
+			return err
+		} else if updated { // otherwise it has no events
+			if err := c.publish(ctx, name); err != nil {
+				return err
+			}
+		}
+		return c.finishSegment(ctx, name)
 	}
 	return fmt.Errorf("recrawl: finish %s: %w", name, segment.ErrNotFound)
 }
@@ -231,13 +254,6 @@ func (c *Crawler) Finish(ctx context.Context, name string) error {
 // finishSegment marks a segment as done, and in the same step counts its visits, once. If two are
 // done at the same time, by Finish or a round, they are counted one after the other.
 func (c *Crawler) finishSegment(ctx context.Context, name string) error {
-	if updated, err := c.Updated(ctx, name); err != nil {
-		return err
-	} else if updated { // it may have been updated by hand
-		if err := c.publish(ctx, name); err != nil {
-			return err
-		}
-	}
 	marks := c.clearedStateMarks(ctx, name)
 	if err := c.accountMutex.lock(ctx); err != nil {
 		return err
