@@ -34,7 +34,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	if o.Hosts != nil && !o.NutchCompat {
 		counted = &tally{}
 	}
-	all := gatherer{segments: segments, name: name, sorter: sorter, from: &from, counted: counted, sites: &sites, report: report}
+	all := segmentSorter{segments: segments, name: name, sorter: sorter, from: &from, counted: counted, sites: &sites, report: report}
 	shared, err := all.all(ctx, o.NutchCompat)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached strin
 	return f.batch(ctx)
 }
 
-// take adds the gathered URL to the batch, and yields the batch if it is full.
+// take adds the collected URL to the batch, and yields the batch if it is full.
 func (f *folding) take(ctx context.Context) (err error) {
 	in, ok := f.grouper.last()
 	if !ok {

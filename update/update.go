@@ -95,7 +95,7 @@ type Options struct {
 	// and NutchCompat are those of these Options. With NutchCompat it purges,
 	// normalizes and filters before the segment is applied. (Nutch: every updatedb.)
 	Sweep SweepOptions
-	// SortMemory limits the memory, in bytes, for sorting links and gathering them
+	// SortMemory limits the memory, in bytes, for sorting links and grouping them
 	// for a batch; zero means 64 MiB. What exceeds it goes to files in TempDir, by
 	// default the system's. The other memory of Run does not grow with the segment,
 	// except for some bytes for each domain visited; the garbage collector lets a

@@ -59,7 +59,7 @@ func mergeLinks(ctx context.Context, dst, src linkdb.Store, o LinkDBOptions, r *
 		if len(batch) == 0 {
 			return nil
 		}
-		err := dst.Merge(ctx, gather(batch, o.MaxInlinks), o.MaxInlinks)
+		err := dst.Merge(ctx, mergeSame(batch, o.MaxInlinks), o.MaxInlinks)
 		clear(batch)
 		batch, size = batch[:0], 0
 		return err
@@ -106,8 +106,8 @@ func accepted(e linkdb.Entry, accept AcceptFunc) linkdb.Entry {
 	return out
 }
 
-// gather sorts entries and merges those that have become the same page.
-func gather(batch []linkdb.Entry, limit int) []linkdb.Entry {
+// mergeSame sorts entries and merges those that have become the same page.
+func mergeSame(batch []linkdb.Entry, limit int) []linkdb.Entry {
 	compare := func(a, b linkdb.Entry) int { return crawldb.Compare(a.URL, b.URL) }
 	if !slices.IsSortedFunc(batch, compare) {
 		slices.SortStableFunc(batch, compare)

@@ -35,9 +35,9 @@ const (
 	linkRanked = 2
 )
 
-// A gatherer sorts what a segment says about each URL under the key of that URL. The result
+// A segmentSorter sorts what a segment says about each URL under the key of that URL. The result
 // is a pure function of the segment.
-type gatherer struct {
+type segmentSorter struct {
 	segments segment.Store
 	name     string
 	sorter   *extsort.Sorter
@@ -51,61 +51,61 @@ type gatherer struct {
 }
 
 // add puts value under a URL.
-func (g *gatherer) add(url string) error {
-	g.key = g.keys.AppendKey(g.key[:0], url)
-	return g.sorter.Add(g.key, g.value)
+func (s *segmentSorter) add(url string) error {
+	s.key = s.keys.AppendKey(s.key[:0], url)
+	return s.sorter.Add(s.key, s.value)
 }
 
 // all sorts the whole segment. If whole is set it includes the records of the fetch
 // list, otherwise only that they are listed. It returns each visit's part of the gifts
 // that no link received.
-func (g *gatherer) all(ctx context.Context, whole bool) (shared float64, err error) {
-	if err := g.list(ctx, whole); err != nil {
+func (s *segmentSorter) all(ctx context.Context, whole bool) (shared float64, err error) {
+	if err := s.list(ctx, whole); err != nil {
 		return 0, err
 	}
-	if g.report.Unparsed, err = g.visits(ctx); err != nil {
+	if s.report.Unparsed, err = s.visits(ctx); err != nil {
 		return 0, err
 	}
-	if err := g.from.Sort(); err != nil {
+	if err := s.from.Sort(); err != nil {
 		return 0, err
 	}
-	parsed, err := segment.Has[segment.Parse](ctx, g.segments, g.name)
+	parsed, err := segment.Has[segment.Parse](ctx, s.segments, s.name)
 	if err != nil || !parsed {
 		return 0, err
 	}
 	var gifts undistributedScore
-	for p, err := range segment.Records[segment.Parse](ctx, g.segments, g.name) {
+	for p, err := range segment.Records[segment.Parse](ctx, s.segments, s.name) {
 		if err != nil {
 			return 0, err
 		}
 		if p.Signature != nil || p.Error != "" {
-			g.report.Unparsed--
+			s.report.Unparsed--
 		}
 		gifts.add(&p)
-		if err := g.parse(&p); err != nil {
+		if err := s.parse(&p); err != nil {
 			return 0, err
 		}
 	}
-	return gifts.share(g.report.Visits), nil
+	return gifts.share(s.report.Visits), nil
 }
 
 // list sorts the fetch list.
-func (g *gatherer) list(ctx context.Context, whole bool) error {
-	for d, err := range segment.Records[crawldb.Datum](ctx, g.segments, g.name) {
+func (s *segmentSorter) list(ctx context.Context, whole bool) error {
+	for d, err := range segment.Records[crawldb.Datum](ctx, s.segments, s.name) {
 		if err != nil {
 			return err
 		}
-		g.counted.listed(&d)
-		g.value = append(g.value[:0], kindListed)
+		s.counted.listed(&d)
+		s.value = append(s.value[:0], kindListed)
 		if whole {
 			if _, err := segment.TakePlacement(&d); err != nil { // this Meta belongs to the list, not to the record
 				return err
 			}
-			if g.value, err = segment.AppendRecord(g.value, &d); err != nil {
+			if s.value, err = segment.AppendRecord(s.value, &d); err != nil {
 				return err
 			}
 		}
-		if err := g.add(d.URL); err != nil {
+		if err := s.add(d.URL); err != nil {
 			return err
 		}
 	}
@@ -113,22 +113,22 @@ func (g *gatherer) list(ctx context.Context, whole bool) error {
 }
 
 // visits sorts the visits, and returns how many brought content.
-func (g *gatherer) visits(ctx context.Context) (success int, err error) {
-	for v, err := range segment.Records[segment.Visit](ctx, g.segments, g.name) {
+func (s *segmentSorter) visits(ctx context.Context) (success int, err error) {
+	for v, err := range segment.Records[segment.Visit](ctx, s.segments, s.name) {
 		if err != nil {
 			return 0, err
 		}
-		g.report.Visits++
-		g.counted.visited(&v)
-		g.sites.visit(&v)
-		g.from.Add(v.URL)
+		s.report.Visits++
+		s.counted.visited(&v)
+		s.sites.visit(&v)
+		s.from.Add(v.URL)
 		if v.ContentType != "" && v.Outcome.Code == protocol.Success {
 			success++
 		}
-		if g.value, err = segment.AppendRecord(append(g.value[:0], kindVisit), &v); err != nil {
+		if s.value, err = segment.AppendRecord(append(s.value[:0], kindVisit), &v); err != nil {
 			return 0, err
 		}
-		if err := g.add(v.URL); err != nil {
+		if err := s.add(v.URL); err != nil {
 			return 0, err
 		}
 	}
@@ -136,22 +136,22 @@ func (g *gatherer) visits(ctx context.Context) (success int, err error) {
 }
 
 // parse sorts the results of parsing a page, with its links apart.
-func (g *gatherer) parse(p *segment.Parse) (err error) {
-	g.counted.parsed(p)
+func (s *segmentSorter) parse(p *segment.Parse) (err error) {
+	s.counted.parsed(p)
 	links := p.Links
 	p.Links = nil
-	if g.value, err = segment.AppendRecord(append(g.value[:0], kindParse), p); err != nil {
+	if s.value, err = segment.AppendRecord(append(s.value[:0], kindParse), p); err != nil {
 		return err
 	}
-	if err := g.add(p.URL); err != nil {
+	if err := s.add(p.URL); err != nil {
 		return err
 	}
-	g.report.Links += len(links)
-	rank, ranked := g.from.Find(p.URL)
+	s.report.Links += len(links)
+	rank, ranked := s.from.Find(p.URL)
 	for i := range links {
 		l := &links[i]
-		g.counted.linked(l)
-		g.value = binary.BigEndian.AppendUint64(append(g.value[:0], kindLink), math.Float64bits(l.Score))
+		s.counted.linked(l)
+		s.value = binary.BigEndian.AppendUint64(append(s.value[:0], kindLink), math.Float64bits(l.Score))
 		meta := l.Meta.Encoded()
 		head := uint64(len(meta)) << 2
 		if p.Gave > 0 {
@@ -160,13 +160,13 @@ func (g *gatherer) parse(p *segment.Parse) (err error) {
 		if ranked {
 			head |= linkRanked
 		}
-		g.value = append(binary.AppendUvarint(g.value, head), meta...)
+		s.value = append(binary.AppendUvarint(s.value, head), meta...)
 		if ranked {
-			g.value = binary.AppendUvarint(g.value, uint64(rank))
+			s.value = binary.AppendUvarint(s.value, uint64(rank))
 		} else {
-			g.value = append(g.value, p.URL...)
+			s.value = append(s.value, p.URL...)
 		}
-		if err := g.add(l.URL); err != nil {
+		if err := s.add(l.URL); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func (u *unvisited) add(pair extsort.Pair) int {
 	return 0
 }
 
-// grouper gathers the sorted pairs of one URL.
+// grouper collects the sorted pairs of one URL.
 type grouper struct {
 	segment  string
 	maxLinks int
@@ -209,7 +209,7 @@ type grouper struct {
 	links    []scoring.Link // of in, after those of the inputs before it
 	first    int            // index of the first link of in
 	some     bool
-	size     int // approximate bytes gathered for the batch
+	size     int // approximate bytes collected for the batch
 }
 
 // The approximate memory of an input and a link.
@@ -223,7 +223,7 @@ var errSorted = errors.New("update: sorted data is damaged")
 // starts reports whether a pair is the first of another URL.
 func (g *grouper) starts(pair extsort.Pair) bool { return !g.some || !bytes.Equal(pair.Key, g.key) }
 
-// begin begins a batch: what was gathered for the one before is no longer used.
+// begin begins a batch: what was collected for the one before is no longer used.
 func (g *grouper) begin() { g.links, g.first, g.size = g.links[:0], 0, 0 }
 
 // add takes the next pair.
@@ -347,7 +347,7 @@ func (g *grouper) compare(a, b scoring.Link) int {
 	return crawldb.Compare(a.From, b.From) // expensive, and rarely needed
 }
 
-// last returns what was gathered about the URL.
+// last returns what was collected about the URL.
 func (g *grouper) last() (Input, bool) {
 	if !g.some {
 		return Input{}, false
