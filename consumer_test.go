@@ -3,7 +3,6 @@ package recrawl_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -12,11 +11,9 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl"
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/schedule"
-	"github.com/recrawl/recrawl/segment"
 )
 
 // signatures is an index that keeps the signature of each page, as a consumer of the feed makes it.
@@ -91,6 +88,18 @@ func (s *setup) consumer(t *testing.T, c *recrawl.Crawler, name string, o recraw
 	return k
 }
 
+// unacknowledged returns the events that a consumer has not acknowledged.
+func unacknowledged(t *testing.T, k *recrawl.Consumer) (all []recrawl.PageEvent) {
+	t.Helper()
+	for e, err := range k.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 // signatures is the index that a crawl db should have led to.
 func (s *setup) signatures(t *testing.T) map[string]string {
 	t.Helper()
@@ -127,6 +136,16 @@ func changingWeb() *setup {
 	return s
 }
 
+// seeded returns a crawler that has the seeds.
+func (s *setup) seeded(t *testing.T) *recrawl.Crawler {
+	t.Helper()
+	c := s.crawler(t)
+	if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // live runs a crawl for some days.
 func (s *setup) live(t *testing.T, c *recrawl.Crawler, days int) (rounds int) {
 	t.Helper()
@@ -145,11 +164,8 @@ func TestConsumerThatWasDownMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := changingWeb()
 		s.opts.Retention = recrawl.Retention{Segments: 2, Age: time.Hour}
-		c := s.crawler(t)
+		c := s.seeded(t)
 		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
 		s.consumer(t, c, "index", recrawl.ConsumerOptions{})
 		var x signatures
 		s.live(t, c, 3)
@@ -173,105 +189,6 @@ func TestConsumerThatWasDownMissesNothing(t *testing.T) {
 		s.live(t, c, 1)
 		if n := len(segments(t, s)); n > 8 {
 			t.Errorf("%d segments are kept when all is acknowledged", n)
-		}
-	})
-}
-
-// A page that is in two segments at once is compared with what the first has found when the second has been there.
-func TestEventsOfAPageInTwoSegments(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		c := s.crawler(t)
-		defer c.Close()
-		seed := s.web.Seeds()[0]
-		if _, err := c.Inject(t.Context(), seed); err != nil {
-			t.Fatal(err)
-		}
-		s.live(t, c, 1)
-		s.consumer(t, c, "index", recrawl.ConsumerOptions{EveryVisit: true})
-		s.now = s.now.AddDate(0, 0, 2)
-		for range 2 {
-			if _, err := c.GenerateFree(t.Context(), func(yield func(string, error) bool) { yield(seed, nil) }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 2 {
-			if _, err := c.Round(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k, err := c.Consumer(t.Context(), "index")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var kinds []recrawl.PageKind
-		for e, err := range k.Events(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			kinds = append(kinds, e.Kind)
-		}
-		if want := []recrawl.PageKind{recrawl.PageChanged, recrawl.PageUnchanged}; !slices.Equal(kinds, want) {
-			t.Errorf("%v, want %v", kinds, want)
-		}
-	})
-}
-
-// A visit whose clock was set back is older than the one before, so that the update leaves it out. It
-// has no event either, and the feed and the crawl db agree.
-func TestVisitThatTheUpdateLeavesOutHasNoEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		s.opts.Generate.TopN = 100
-		c := s.crawler(t)
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
-		s.consumer(t, c, "index", recrawl.ConsumerOptions{})
-		s.live(t, c, 4)
-		right := s.now
-		g, err := c.Generate(t.Context())
-		if err != nil || len(g.Segments) != 1 {
-			t.Fatal(g, err)
-		}
-		s.now = right.AddDate(0, 0, -3)
-		if _, err := c.Fetch(t.Context(), g.Segments[0]); err != nil {
-			t.Fatal(err)
-		}
-		s.now = right
-		if _, err := c.Round(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		var x signatures
-		x.read(t, c, "index", -1)
-		if want := s.signatures(t); len(want) < 12 || !maps.Equal(x.pages, want) {
-			t.Errorf("%d pages in the index, want %d: %q", len(x.pages), len(want), differing(x.pages, want))
-		}
-	})
-}
-
-// A clock that is ahead for a day keeps no segment longer than those after it.
-func TestRetentionByAgeWhenTheClockWasAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		s.opts.Retention = recrawl.Retention{Age: 48 * time.Hour}
-		c := s.crawler(t)
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
-		s.live(t, c, 3)
-		right := s.now
-		s.now = s.now.AddDate(10, 0, 0)
-		s.live(t, c, 1)
-		s.now = right.AddDate(0, 0, 1)
-		ahead := segments(t, s)
-		s.live(t, c, 5)
-		for _, name := range segments(t, s) {
-			if slices.Contains(ahead, name) {
-				t.Errorf("%s is kept", name)
-			}
 		}
 	})
 }
@@ -365,121 +282,11 @@ func TestConsumerThatDiesAnywhere(t *testing.T) {
 	})
 }
 
-// A consumer that is down for longer than the disk has room lapses, is shown and logged, and has the same
-// index in the end as one that never was.
-func TestConsumerBehindTheLimitOfBytesStartsAgainFromASnapshot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		var log strings.Builder
-		s.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		s.opts.Retention = recrawl.Retention{Bytes: 30_000}
-		c := s.crawler(t)
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
-		s.consumer(t, c, "up", recrawl.ConsumerOptions{})
-		s.consumer(t, c, "down", recrawl.ConsumerOptions{})
-		var up, down signatures
-		day := func(read bool) {
-			for range 2 {
-				if _, err := c.Round(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				up.read(t, c, "up", -1)
-				if read {
-					down.read(t, c, "down", -1)
-				}
-			}
-			s.now = s.now.AddDate(0, 0, 1)
-		}
-		for range 4 {
-			day(true)
-		}
-		// A page that the crawl forgets meanwhile.
-		forgotten := slices.Sorted(maps.Keys(down.pages))[3]
-		if err := s.db.Crawl().Update(t.Context(), crawldb.Batch{URLs: []string{forgotten}, Next: func(int, *crawldb.Datum) (*crawldb.Datum, error) { return nil, nil }}); err != nil {
-			t.Fatal(err)
-		}
-		delete(up.pages, forgotten)
-		for range 20 {
-			day(false)
-		}
-		st := status(t, c, "down")
-		if st.Lapses != 1 || st.Lapsed.IsZero() || !st.Snapshot || st.Segments != 0 || !strings.Contains(log.String(), "consumer=down") {
-			t.Errorf("%+v, log %s", st, &log)
-		}
-		if st := status(t, c, "up"); st.Lapses > 0 || st.Snapshot || strings.Contains(log.String(), "consumer=up") {
-			t.Errorf("%+v, log %s", st, &log)
-		}
-		// It reads again, dies in its snapshot, and the crawl goes on.
-		c.Close()
-		c = s.crawler(t)
-		for range 3 {
-			if n := down.read(t, c, "down", 5); n != 5 {
-				t.Errorf("%d events of the snapshot", n)
-			}
-			day(false)
-		}
-		down.read(t, c, "down", -1)
-		want := s.signatures(t)
-		if len(want) < 12 || !maps.Equal(up.pages, want) || !maps.Equal(down.pages, want) {
-			t.Errorf("up %q, down %q", differing(up.pages, want), differing(down.pages, want))
-		}
-		day(true)
-		if st := status(t, c, "down"); st.Snapshot || st.Segments > 0 {
-			t.Errorf("%+v", st)
-		}
-		if !maps.Equal(up.pages, down.pages) {
-			t.Error("the indexes differ later")
-		}
-	})
-}
-
-func TestDroppedConsumerFreesSegments(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		s.opts.Retention.Segments = 1
-		c := s.crawler(t)
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
-		dead := s.consumer(t, c, "dead", recrawl.ConsumerOptions{})
-		if s.live(t, c, 3); len(segments(t, s)) < 6 {
-			t.Fatalf("%d segments", len(segments(t, s)))
-		}
-		if err := c.RemoveSegment(t.Context(), segments(t, s)[0]); !errors.Is(err, recrawl.ErrUnacknowledged) || !strings.Contains(err.Error(), "dead") {
-			t.Error(err)
-		}
-		if err := c.DropConsumer(t.Context(), "dead"); err != nil || len(segments(t, s)) != 1 {
-			t.Errorf("%v, %d segments", err, len(segments(t, s)))
-		}
-		if err := c.DropConsumer(t.Context(), "dead"); !errors.Is(err, recrawl.ErrNoConsumer) {
-			t.Error(err)
-		}
-		if err := dead.Ack(t.Context(), "1.0.0"); !errors.Is(err, recrawl.ErrNoConsumer) {
-			t.Error(err)
-		}
-		for _, err := range dead.Events(t.Context()) {
-			if !errors.Is(err, recrawl.ErrNoConsumer) {
-				t.Error(err)
-			}
-		}
-		if all, err := c.Consumers(t.Context()); err != nil || len(all) > 0 {
-			t.Errorf("%v, %v", all, err)
-		}
-	})
-}
-
 func TestConsumerStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := changingWeb()
-		c := s.crawler(t)
+		c := s.seeded(t)
 		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
 		s.live(t, c, 2)
 		kinds := func(name string) map[recrawl.PageKind]int {
 			t.Helper()
@@ -487,16 +294,13 @@ func TestConsumerStarts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, last := map[recrawl.PageKind]int{}, ""
-			for e, err := range k.Events(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			events := unacknowledged(t, k)
+			n := map[recrawl.PageKind]int{}
+			for _, e := range events {
 				n[e.Kind]++
-				last = e.Position
 			}
-			if last != "" {
-				if err := k.Ack(t.Context(), last); err != nil {
+			if len(events) > 0 {
+				if err := k.Ack(t.Context(), events[len(events)-1].Position); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -636,88 +440,6 @@ func TestConsumersFollowARun(t *testing.T) {
 	})
 }
 
-// A segment that is lost or damaged is no end of the feed.
-func TestConsumerLapsesAtALostSegment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		c := s.crawler(t)
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
-		s.consumer(t, c, "index", recrawl.ConsumerOptions{})
-		s.live(t, c, 2)
-		var x signatures
-		x.read(t, c, "index", 10)
-		names := segments(t, s)
-		if err := s.db.Segments().Remove(t.Context(), names[len(names)-2]); err != nil {
-			t.Fatal(err)
-		}
-		s.live(t, c, 1)
-		x.read(t, c, "index", -1)
-		if want := s.signatures(t); len(want) < 12 || !maps.Equal(x.pages, want) {
-			t.Errorf("%d pages in the index, want %d", len(x.pages), len(want))
-		}
-		if st := status(t, c, "index"); st.Lapses != 1 || st.Snapshot || st.Segments > 0 {
-			t.Errorf("%+v", st)
-		}
-	})
-}
-
-// Segments that are done by hand are in the feed in the order in which that happened, with numbers of their own;
-// merged ones are not in it.
-func TestFeedOfStagesByHand(t *testing.T) {
-	s := changingWeb()
-	c := s.crawler(t)
-	defer c.Close()
-	ctx := t.Context()
-	if _, err := c.Inject(ctx, s.web.Seeds()...); err != nil {
-		t.Fatal(err)
-	}
-	k := s.consumer(t, c, "index", recrawl.ConsumerOptions{})
-	for range 3 {
-		g, err := c.Generate(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := g.Segments[0]
-		_, err1 := c.Fetch(ctx, name)
-		_, err2 := c.Update(ctx, name)
-		if err := errors.Join(err1, err2, c.Finish(ctx, name), c.Finish(ctx, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var of []string
-	positions := map[string]bool{}
-	for e, err := range k.Events(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(of) == 0 || of[len(of)-1] != e.Segment {
-			of = append(of, e.Segment)
-		}
-		if positions[e.Position] {
-			t.Errorf("two events at %s", e.Position)
-		}
-		positions[e.Position] = true
-		if text, err := e.Text(ctx); err != nil || e.Kind == recrawl.PageNew && text == "" {
-			t.Errorf("%s: text %q, %v", e.URL, text, err)
-		}
-	}
-	if !slices.Equal(of, segments(t, s)) {
-		t.Errorf("events of %v, want %v", of, segments(t, s))
-	}
-	var number int64
-	for _, name := range of {
-		mark, err := s.db.Crawl().Mark(ctx, segment.RoundMark(name))
-		r, err2 := segment.ParseRound(mark)
-		if err := errors.Join(err, err2); err != nil || !r.Done || r.Number != number+1 {
-			t.Errorf("%s: %q, %v", name, mark, err)
-		}
-		number = r.Number
-	}
-}
-
 // differing names the pages whose signatures differ.
 func differing(got, want map[string]string) (urls []string) {
 	for u := range want {
@@ -732,128 +454,4 @@ func differing(got, want map[string]string) (urls []string) {
 	}
 	slices.Sort(urls)
 	return urls
-}
-
-// The text before a change is found where it was last sent, as long as that segment is kept.
-func TestPreviousText(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const page = "http://a.example.test/x"
-		round := 0
-		s := newSetup(&webtest.Web{Hosts: 1})
-		s.opts.Protocol = scripted(map[string][]string{"x": {"=one", "304", "=one", "304", "=two", "304", "404"}}, &round)
-		c := s.crawler(t)
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), page); err != nil {
-			t.Fatal(err)
-		}
-		k := s.consumer(t, c, "index", recrawl.ConsumerOptions{})
-		texts := func() (all []string) {
-			for e, err := range k.Events(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				text, ok, err := e.PreviousText(t.Context())
-				if err != nil || ok != (text != "") {
-					t.Errorf("%q, %v, %v", text, ok, err)
-				}
-				all = append(all, e.Kind.String()+" "+strings.TrimPrefix(text, "T "))
-			}
-			return all
-		}
-		for ; round < 7; round++ {
-			force(t, s.db.Crawl(), page, s.now)
-			if r, err := c.Round(t.Context()); err != nil || r.Visited() != 1 {
-				t.Fatalf("%+v, %v", r, err)
-			}
-			s.now = s.now.Add(time.Hour)
-		}
-		if got := texts(); len(got) != 3 || got[0] != "new " || !strings.HasSuffix(got[1], "one") || !strings.HasSuffix(got[2], "two") {
-			t.Errorf("%q", got)
-		}
-		if err := k.Ack(t.Context(), "1.0.0"); err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(); len(got) != 2 {
-			t.Errorf("%q after an acknowledgement", got)
-		}
-		if err := s.db.Segments().Remove(t.Context(), segments(t, s)[0]); err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(); len(got) != 2 || !strings.HasSuffix(got[0], "one") {
-			t.Errorf("%q of the third round", got)
-		}
-		if err := s.db.Segments().Remove(t.Context(), segments(t, s)[1]); err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(); len(got) != 2 || got[0] != "changed " || !strings.HasSuffix(got[1], "two") {
-			t.Errorf("%q", got)
-		}
-	})
-}
-
-// unsyncedCursors notes whether a cursor was written and is not synced.
-type unsyncedCursors struct {
-	crawldb.Store
-	unsynced *bool
-}
-
-func (s unsyncedCursors) Update(ctx context.Context, b crawldb.Batch) error {
-	if b.Marks != nil {
-		for name := range b.Marks() {
-			*s.unsynced = *s.unsynced || strings.HasPrefix(name, "consumer/")
-		}
-	}
-	return s.Store.Update(ctx, b)
-}
-
-func (s unsyncedCursors) Sync(ctx context.Context) error {
-	*s.unsynced = false
-	return s.Store.Sync(ctx)
-}
-
-type removals struct {
-	segment.Store
-	removed func(name string)
-}
-
-func (s removals) Remove(ctx context.Context, name string) error {
-	s.removed(name)
-	return s.Store.Remove(ctx, name)
-}
-
-// A power cut must not take back an acknowledgement and leave the segment away.
-func TestAcknowledgementIsSyncedBeforeItsSegmentIsRemoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := changingWeb()
-		s.opts.Retention.Segments = 1
-		unsynced, removed := false, 0
-		stores := s.stores()
-		stores.Crawl = unsyncedCursors{stores.Crawl, &unsynced}
-		stores.Segments = removals{stores.Segments, func(name string) {
-			if removed++; unsynced {
-				t.Errorf("%s is removed, and its acknowledgement may be lost", name)
-			}
-		}}
-		c, err := recrawl.New(stores, s.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if _, err := c.Inject(t.Context(), s.web.Seeds()...); err != nil {
-			t.Fatal(err)
-		}
-		s.consumer(t, c, "index", recrawl.ConsumerOptions{})
-		var x signatures
-		for range 5 {
-			s.live(t, c, 1)
-			x.read(t, c, "index", -1)
-		}
-		if removed < 5 {
-			t.Errorf("%d segments were removed", removed)
-		}
-		names := segments(t, s)
-		if err := c.RemoveSegment(t.Context(), names[len(names)-1]); err != nil {
-			t.Error(err)
-		}
-	})
 }
