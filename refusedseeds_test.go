@@ -18,7 +18,7 @@ type rejectPath string
 
 func (p rejectPath) Accept(url string) bool { return !strings.HasSuffix(url, string(p)) }
 
-// linkingSite is a host whose robots.txt forbids /forbidden, and each page of which links there.
+// linkingSite is a host whose robots.txt forbids /forbidden. Each of its pages links there.
 func linkingSite(_ context.Context, r protocol.Request) (protocol.Response, error) {
 	resp := protocol.Response{Outcome: protocol.Outcome{Code: protocol.Success}}
 	resp.Content = page.Content{Type: "text/html", Body: []byte("<a href=/forbidden/linked>a</a>")}

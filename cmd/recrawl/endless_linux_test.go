@@ -338,13 +338,14 @@ type consumed struct {
 	events, again, snapshots int
 }
 
-// replay follows what a consumer was told. What it was told again has to be the same, and what is new in
-// order; the state of a page before an event has to be that after the one before.
+// replay follows the events that a consumer received. An event that it received again has to be the same;
+// new events have to be in order, and the state of a page before an event has to be its state after
+// the event before.
 func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 	t.Helper()
 	c.pages = map[string]known{}
 	var newest [3]int
-	told := map[string]note{}
+	received := map[string]note{}
 	var named map[string]bool // by the snapshot
 	errs := 0
 	complain := func(format string, args ...any) {
@@ -352,7 +353,9 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 			t.Errorf("%s, %s: %s", filepath.Base(s.dir), name, fmt.Sprintf(format, args...))
 		}
 	}
-	ahead := map[string]bool{} // pages of which a snapshot may know more than the events that follow
+	// A snapshot shows pages as they are when it is read, and the events that follow it begin
+	// earlier: so their states before may be older than what the consumer knows of these pages.
+	ahead := map[string]bool{}
 	for _, n := range s.notes(t, name) {
 		switch n.Kind {
 		case "snapshot_begin":
@@ -381,7 +384,7 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 			c.pages[n.URL] = n.after()
 			continue
 		}
-		if before, ok := told[n.Position]; ok {
+		if before, ok := received[n.Position]; ok {
 			c.again++
 			if before.URL != n.URL || before.Kind != n.Kind || before.Sig != n.Sig {
 				complain("%s is %+v, and was %+v", n.Position, n, before)
@@ -389,7 +392,7 @@ func (s *endlessService) replay(t *testing.T, name string) (c consumed) {
 			c.pages[n.URL] = n.after()
 			continue
 		}
-		told[n.Position] = n
+		received[n.Position] = n
 		c.events++
 		if slices.Compare(p[:], newest[:]) <= 0 {
 			complain("%s after %v", n.Position, newest)

@@ -15,9 +15,9 @@ import (
 // laterEventsFile is where a reader that parses in a stage of its own notes the events.
 const laterEventsFile = "later-" + eventsFile
 
-// A pairing is a sequence of verbs, of which those with a "!" are killed. The crawl db that the
-// whole sequence makes has to be that of an undisturbed one: what a stage loses may be missed only
-// by a later stage.
+// A pairing is a sequence of verbs. The test kills the verbs that begin with "!". The crawl db at the end
+// of the sequence has to be that of an undisturbed one: only the end shows a loss that a later stage
+// depends on.
 type pairing struct {
 	name string
 	jobs []string // online if they begin with a verb that fetches

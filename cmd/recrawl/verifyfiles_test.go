@@ -14,9 +14,8 @@ import (
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
-// Verify finds a flipped bit and a missing byte in each file of a crawl, but for those of which
-// nothing depends on the contents: locks, and the settings of the command, which are text of the
-// operator.
+// Verify finds a flipped bit and a missing byte in each file of a crawl, except in locks, whose
+// contents are not used, and in the settings of the command, which are text of the operator.
 func TestVerifyReadsEachFileOfACrawl(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &webtest.Web{Hosts: 2, PagesPerHost: 20, Calm: true})
