@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,8 +41,7 @@ type FeedRequest struct {
 
 // A FeedReply is the answer to a FeedRequest.
 type FeedReply struct {
-	Client string
-	Number int
+	Number int // of the request
 	// Lines are the events that are not acknowledged, as render.ChangeJSON: some of them, or none if there
 	// are none. Last is the position of the last of them.
 	Lines []json.RawMessage
@@ -59,7 +59,7 @@ const (
 
 // AnswerFeed does what a request says.
 func AnswerFeed(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) (FeedReply, error) {
-	r := FeedReply{Client: q.Client, Number: q.Number}
+	r := FeedReply{Number: q.Number}
 	var err error
 	switch {
 	case q.List:
@@ -132,8 +132,12 @@ func NewFeedClient(dir string) *FeedClient {
 
 // Close removes the files of the client.
 func (c *FeedClient) Close() {
-	_ = os.Remove(filepath.Join(c.run, c.id+feedRequestSuffix))
-	_ = os.Remove(filepath.Join(c.run, c.id+feedReplySuffix))
+	removeFeedFiles(c.run, c.id)
+}
+
+func removeFeedFiles(run, id string) {
+	_ = os.Remove(filepath.Join(run, id+feedRequestSuffix))
+	_ = os.Remove(filepath.Join(run, id+feedReplySuffix))
 }
 
 // Do makes a request and waits for the reply. If no process has the store open for writing, or the
@@ -178,45 +182,66 @@ func (c *FeedClient) Do(ctx context.Context, q FeedRequest) (r FeedReply, err er
 func answerFeeds(ctx context.Context, crawler *recrawl.Crawler, run string) {
 	tick := time.NewTicker(feedInterval)
 	defer tick.Stop()
-	answered := map[string]int{}
-	clients := map[string]*liveness{}
+	s := feedServer{crawler, run, map[string]*servedClient{}}
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		entries, _ := os.ReadDir(run)
-		for _, e := range entries {
-			client, ok := strings.CutSuffix(e.Name(), feedRequestSuffix)
-			var q FeedRequest
-			touched, err := time.Time{}, error(nil)
-			if !ok {
-				continue
-			}
-			if touched, err = readJSON(run, e.Name(), &q); err != nil || q.Client != client {
-				continue
-			}
-			if clients[client] == nil {
-				clients[client] = &liveness{}
-			}
-			if clients[client].dead(client, touched) {
-				_ = os.Remove(filepath.Join(run, e.Name()))
-				_ = os.Remove(filepath.Join(run, client+feedReplySuffix))
-				delete(clients, client)
-				delete(answered, client)
-				continue
-			}
-			if answered[client] == q.Number {
-				continue
-			}
-			r, err := AnswerFeed(ctx, crawler, &q)
-			if err != nil && ctx.Err() != nil {
-				return
-			}
-			if writeJSON(run, client+feedReplySuffix, &r) == nil { // otherwise again: the disk may have been full
-				answered[client] = q.Number
-			}
+		s.answerAll(ctx)
+	}
+}
+
+// feedServer answers requests. Its clients are those that have made a request within
+// requestPatience.
+type feedServer struct {
+	crawler *recrawl.Crawler
+	run     string
+	clients map[string]*servedClient
+}
+
+type servedClient struct {
+	liveness
+	answered int // the number of the last request with a reply
+}
+
+// answerAll answers the requests that are there.
+func (s *feedServer) answerAll(ctx context.Context) {
+	entries, _ := os.ReadDir(s.run)
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), feedRequestSuffix); ok && ctx.Err() == nil {
+			s.answer(ctx, id)
 		}
+	}
+	maps.DeleteFunc(s.clients, func(_ string, c *servedClient) bool { return time.Since(c.since) > requestPatience })
+}
+
+// answer answers the request of a client, unless it has its reply, and removes the files of one
+// that has died.
+func (s *feedServer) answer(ctx context.Context, id string) {
+	var q FeedRequest
+	touched, err := readJSON(s.run, id+feedRequestSuffix, &q)
+	if err != nil || q.Client != id {
+		return
+	}
+	c := s.clients[id]
+	if c == nil {
+		c = &servedClient{}
+		s.clients[id] = c
+	}
+	if c.dead(id, touched) {
+		removeFeedFiles(s.run, id)
+		return
+	}
+	if c.answered == q.Number {
+		return
+	}
+	r, err := AnswerFeed(ctx, s.crawler, &q)
+	if err != nil && ctx.Err() != nil {
+		return
+	}
+	if writeJSON(s.run, id+feedReplySuffix, &r) == nil { // otherwise again: the disk may have been full
+		c.answered = q.Number
 	}
 }
