@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -296,27 +295,25 @@ func (k *Consumer) Ack(ctx context.Context, position string) error {
 	if err != nil || s.Restart {
 		return err
 	}
+	moved := false
 	if p, ok := parseFeedPosition(position); ok {
-		if b, err := c.feedBounds(ctx); err != nil {
+		b, err := c.feedBounds(ctx)
+		if err != nil {
 			return err
-		} else if p.number >= b.Next {
+		}
+		if p.number >= b.Next {
 			return fmt.Errorf("recrawl: acknowledge %s: no event has been published there", position)
 		}
-		next := c.readers.of(k.name).acknowledged(p)
-		if !s.Next.before(next) {
-			return nil
+		if next := c.readers.of(k.name).acknowledged(p); s.Next.before(next) {
+			s.Next, s.Snapshot, moved = next, nil, true
 		}
-		s.Next, s.Snapshot = next, nil
-	} else if p, ok := parseSnapshotPosition(position); !ok {
-		return fmt.Errorf("recrawl: acknowledge: %q is no position in a feed", position)
-	} else if s.Snapshot == nil || p.number != s.Next.number {
-		return nil
-	} else if p.end {
-		s.Snapshot = nil
-	} else if s.Snapshot.Begun && crawldb.Compare(p.url, s.Snapshot.After) <= 0 {
-		return nil
+	} else if p, ok := parseSnapshotPosition(position); ok {
+		moved = s.acknowledgeSnapshot(p)
 	} else {
-		*s.Snapshot = snapshotState{Begun: true, After: p.url}
+		return fmt.Errorf("recrawl: acknowledge: %q is no position in a feed", position)
+	}
+	if !moved {
+		return nil
 	}
 	s.Acknowledged = c.opts.Now().UTC()
 	return c.setMark(ctx, consumerJob(k.name), jsonMark(s))

@@ -132,9 +132,6 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 	var block []byte
 	var pages []pageBefore
 	flush := func() error {
-		if len(pages) == 0 {
-			return nil
-		}
 		slices.SortFunc(pages, func(a, b pageBefore) int { return crawldb.Compare(a.url, b.url) })
 		urls := make([]string, len(pages))
 		for i := range pages {

@@ -65,6 +65,21 @@ func (c *Crawler) startSnapshot(ctx context.Context, name string) (s consumerSta
 	return s, c.setMark(ctx, consumerJob(name), jsonMark(s))
 }
 
+// acknowledgeSnapshot acknowledges a snapshot up to a position, and reports whether the cursor moves.
+func (s *consumerState) acknowledgeSnapshot(p snapshotPosition) bool {
+	switch {
+	case s.Snapshot == nil || p.number != s.Next.number: // it is over, or another one has begun
+		return false
+	case p.end:
+		s.Snapshot = nil
+	case s.Snapshot.Begun && crawldb.Compare(p.url, s.Snapshot.After) <= 0:
+		return false
+	default:
+		*s.Snapshot = snapshotState{Begun: true, After: p.url}
+	}
+	return true
+}
+
 // snapshot yields the states of all pages that are not acknowledged.
 func (r *feedReading) snapshot(ctx context.Context, s *consumerState) error {
 	at := snapshotPosition{number: s.Next.number}

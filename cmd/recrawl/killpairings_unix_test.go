@@ -103,20 +103,24 @@ func (k *killer) pairing(t *testing.T, first *place, lines []string) {
 	last, _ := pairedJob(lines[len(lines)-1])
 	p := first.copy(t)
 	defer p.remove()
-	var befores []*place
-	var targets []int
+	type target struct {
+		line   int
+		before *place
+	}
+	var targets []target
 	for i, line := range lines {
 		if _, killed := pairedJob(line); killed && (len(targets) == 0 || testlevel.Exhaustive) {
-			befores, targets = append(befores, p.copy(t)), append(targets, i)
-			defer befores[len(befores)-1].remove()
+			before := p.copy(t)
+			defer before.remove()
+			targets = append(targets, target{i, before})
 		}
 		run(p, i, i+1)
 	}
 	want := p.digest(t, last)
-	for n, target := range targets {
-		j, _ := pairedJob(lines[target])
+	for _, of := range targets {
+		j, _ := pairedJob(lines[of.line])
 		for range testlevel.Pick(1, 2) {
-			p := befores[n].copy(t)
+			p := of.before.copy(t)
 			at := aim{after: time.Duration(k.random.Int64N(int64(300 * time.Millisecond)))}
 			if k.points > 0 {
 				at = aim{change: 1 + k.random.IntN(60)}
@@ -124,11 +128,11 @@ func (k *killer) pairing(t *testing.T, first *place, lines []string) {
 			what, killed, _ := k.end(t, p, j, at)
 			if killed {
 				k.done++
-				run(p, target, target+1)
+				run(p, of.line, of.line+1)
 			}
-			run(p, target+1, len(lines))
+			run(p, of.line+1, len(lines))
 			if got := p.digest(t, last); got != want {
-				t.Errorf("%s, killed %s: %s", lines[target], what, difference(got, want))
+				t.Errorf("%s, killed %s: %s", lines[of.line], what, difference(got, want))
 			}
 			p.remove()
 		}
