@@ -66,6 +66,8 @@ func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
 		{[]string{"salvage", "-d", dsn, t.TempDir() + "/new"}, 2, "works on the files"},
 		{[]string{"backup", "-d", dsn, t.TempDir() + "/new"}, 2, "works on the files"},
 		{[]string{"compact", "-d", dsn}, 2, "works on the files"},
+		{[]string{"changes", "-d", dsn, "-consumer", "a", "-follow"}, 2, "-follow works on a crawl in a directory"},
+		{[]string{"changes", "-d", dsn, "-consumer", "a"}, 0, ""},
 		{[]string{"readdb", "-d", "mysql://host/db", "-stats"}, 2, "mysql://"},
 		{[]string{"readdb", "-d", "postgres://recrawl:secret@127.0.0.1:1/none", "-stats"}, 1, "127.0.0.1"},
 		{[]string{"readdb", "-d", dsn, "-stats"}, 0, ""},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/stores/pebblestore"
@@ -41,7 +42,7 @@ If a crawl, fetch or sitemap is running in the directory, its process reads the
 changes, and changes prints them.`,
 		Flags: flags.Join(flags.Dir(),
 			&cli.StringFlag{Name: "consumer", Usage: "the `NAME` of the consumer"},
-			&cli.BoolFlag{Name: "follow", Usage: "wait for more, until interrupted"},
+			&cli.BoolFlag{Name: "follow", Usage: "wait for more, until interrupted; for a crawl in a directory"},
 			&cli.StringFlag{Name: "from", Value: "beginning", Usage: "where a new consumer begins: at the `beginning` of what is kept, now, or with a snapshot (default: beginning)"},
 			&cli.BoolFlag{Name: "every-visit", Usage: "with a new consumer: print every visit, also of pages that have not changed"},
 			&cli.BoolFlag{Name: "text", Usage: "with the text of each page, and the text before the change if its segment is kept"},
@@ -69,6 +70,8 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 		return flags.Usagef("-list takes no other flag of changes")
 	case q.Drop && c.Bool("follow"):
 		return flags.Usagef("-drop and -follow exclude each other")
+	case c.Bool("follow") && crawls.IsURL(c.String("d")):
+		return flags.Usagef("-follow works on a crawl in a directory; for a crawl in a database, call changes without it after each crawl")
 	case !q.List && q.Consumer == "":
 		return flags.Usagef("-consumer NAME is required, or -list")
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/protocol/httpproto"
-
 	"github.com/recrawl/recrawl/warc"
 )
 
