@@ -2,7 +2,10 @@ package pebblestore
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/recrawl/recrawl/stores/pebblestore/internal/storedir"
@@ -33,6 +36,19 @@ func InUse(dir string) (bool, error) {
 		return false, err
 	}
 	return false, lock.Close()
+}
+
+// LastOpened returns a time that changes whenever a process opens the store in dir for writing; zero if
+// there is no store. It changes nothing.
+func LastOpened(dir string) (time.Time, error) {
+	info, err := os.Stat(filepath.Join(dir, databaseName)) // the engine begins a log in it
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
 }
 
 // Dir returns the directory of the store, as an absolute path without symbolic links.

@@ -76,7 +76,7 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 		return flags.Usagef("-consumer NAME is required, or -list")
 	}
 	q.Options = recrawl.ConsumerOptions{Start: start, EveryVisit: c.Bool("every-visit")}
-	f := feedOfCrawl{a: a, c: c, client: control.NewFeedClient(c.String("d"))}
+	f := feedOfCrawl{a: a, c: c, dir: c.String("d"), client: control.NewFeedClient(c.String("d"))}
 	defer f.client.Close()
 	err := f.print(ctx, &q)
 	if err != nil && ctx.Err() != nil && q.Ack != "" { // interrupted
@@ -124,6 +124,7 @@ func (f *feedOfCrawl) print(ctx context.Context, q *control.FeedRequest) error {
 type feedOfCrawl struct {
 	a        *app
 	c        *cli.Command
+	dir      string
 	client   *control.FeedClient
 	here     bool // this process opened the crawl for the last request
 	reported bool
@@ -150,6 +151,10 @@ func (f *feedOfCrawl) do(ctx context.Context, q control.FeedRequest) (r control.
 
 // wait waits until there may be more changes.
 func (f *feedOfCrawl) wait(ctx context.Context) error {
+	opened, err := pebblestore.LastOpened(f.dir)
+	if err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -159,8 +164,11 @@ func (f *feedOfCrawl) wait(ctx context.Context) error {
 		if !f.here {
 			return nil
 		}
-		// Nothing changes until a process opens the crawl to change it.
-		if used, err := pebblestore.InUse(f.c.String("d")); err != nil || used {
+		// Nothing changes until a process opens the crawl to change it; it may have closed it by now.
+		if used, err := pebblestore.InUse(f.dir); err != nil || used {
+			return err
+		}
+		if last, err := pebblestore.LastOpened(f.dir); err != nil || !last.Equal(opened) {
 			return err
 		}
 	}
