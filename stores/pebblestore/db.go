@@ -337,7 +337,7 @@ func (d *DB) release() error {
 		errs = append(errs, d.segments.Close())
 	}
 	if d.lock != nil && !d.readOnly && d.fs != nil && d.fs.Failure() == nil {
-		errs = append(errs, d.under.RemoveAll(RunDir(d.dir)))
+		errs = append(errs, removeRunDir(d.under, d.dir))
 	}
 	if d.fsCloser != nil {
 		errs = append(errs, d.fsCloser.Close())

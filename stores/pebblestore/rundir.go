@@ -56,9 +56,19 @@ func (d *DB) Dir() string { return d.dir }
 
 // dropRunDir removes what a process left that had the store open.
 func dropRunDir(under vfs.FS, dir string) error {
-	errs := []error{under.RemoveAll(filepath.Join(dir, runName))}
+	errs := []error{removeRunDir(under, dir)}
 	for _, name := range formerRunNames() {
 		errs = append(errs, storedir.Remove(under, filepath.Join(dir, name)))
 	}
 	return errors.Join(errs...)
+}
+
+// removeRunDir removes the directory of RunDir. Another process may put a file there at that moment:
+// then it tries again.
+func removeRunDir(under vfs.FS, dir string) error {
+	err := under.RemoveAll(RunDir(dir))
+	for n := 0; n < 100 && errors.Is(err, fs.ErrExist); n++ { // also what "not empty" is
+		err = under.RemoveAll(RunDir(dir))
+	}
+	return err
 }

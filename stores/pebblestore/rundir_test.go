@@ -1,10 +1,13 @@
 package pebblestore_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb/verify"
@@ -73,4 +76,32 @@ func TestRunDirIsRemovedByCloseAndOpen(t *testing.T) {
 	}
 	open(pebblestore.Options{})
 	gone(append(files, run), "after Open")
+}
+
+// A process that puts requests into the directory at this moment is no reason for Close to fail.
+func TestRunDirIsRemovedWhileOthersWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	run := pebblestore.RunDir(dir)
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer stop()
+	for i := range 2 {
+		writers.Go(func() {
+			name := filepath.Join(run, strconv.Itoa(i))
+			for ctx.Err() == nil {
+				_ = os.WriteFile(name, nil, 0o666)
+				_ = os.Remove(name)
+			}
+		})
+	}
+	for range 30 {
+		db, err := pebblestore.Open(dir, pebblestore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.MkdirAll(run, 0o777), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
