@@ -14,8 +14,8 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 )
 
-// An update gets the record of the engine, whatever is in the cache: random updates, some of which
-// fail, of hosts whose robots.txt files come, grow and go.
+// An update gets the host that the engine stores, also if the cache has it. The test makes random
+// updates, lets some of them fail, and adds, enlarges and removes robots.txt files.
 func TestHostCacheReturnsTheStoredHost(t *testing.T) {
 	db, err := Open(t.TempDir(), Options{})
 	if err != nil {
