@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -34,12 +35,12 @@ func endless(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	all, err := parseSizes("-urls", *sizes, 1, math.MaxInt)
+	if err != nil {
+		return err
+	}
 	fmt.Println("| URLs | visits | one round, µs/page | endless, µs/page | rounds | ratio |\n| --: | --: | --: | --: | --: | --: |")
-	for _, size := range strings.Split(*sizes, ",") {
-		n, err := strconv.Atoi(size)
-		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no number of URLs", size)
-		}
+	for _, n := range all {
 		one, _, err := endlessRun(ctx, *dir, n, min(n, *most), true, *gather, *profiles)
 		if err != nil {
 			return err
