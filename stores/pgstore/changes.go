@@ -50,13 +50,6 @@ func (c *changes) endsBefore(urls []string) bool {
 	return len(urls) == 0 || c.last == "" || crawldb.Compare(c.last, urls[0]) < 0
 }
 
-func lastOf(last string, urls []string) string {
-	if n := len(urls); n > 0 {
-		return urls[n-1]
-	}
-	return last
-}
-
 // add notes the new record of a key; nil deletes it.
 func (c *changes) add(key []byte, exists bool, d *crawldb.Datum) (err error) {
 	index, tail := indexed(key)
@@ -165,8 +158,9 @@ func leasedUntil(d *crawldb.Datum) int64 {
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// levelOf returns the column level of a priority: its eighth of an octave, the first of which
-// is below the smallest float; 0 for what is not positive.
+// levelOf returns the column level of a priority. Level 1 + n has the priorities from
+// 2^(n/8 - 150) up to, and without, 2^((n+1)/8 - 150), so each octave has eight levels. Level 0
+// has the priorities that are not positive, and NaN; math.MaxInt16 is the level of infinity.
 func levelOf(priority float32) int16 {
 	switch {
 	case !(priority > 0):

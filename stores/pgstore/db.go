@@ -255,15 +255,36 @@ func (v *view) read(ctx context.Context, f func(context.Context) error) error {
 	return nil
 }
 
+// readyToChange is ready for changes.
+func (v *view) readyToChange(ctx context.Context) error {
+	err := v.ready(ctx)
+	if err == nil && v.db.readOnly {
+		err = ErrReadOnly
+	}
+	return err
+}
+
 // write is read for changes.
 func (v *view) write(ctx context.Context, f func(context.Context) error) error {
-	if err := v.ready(ctx); err != nil {
+	if err := v.readyToChange(ctx); err != nil {
 		return err
 	}
-	if v.db.readOnly {
-		return ErrReadOnly
-	}
 	return v.read(ctx, f)
+}
+
+// take waits for the turn of a change. The turn ends when turn is received from.
+func (v *view) take(ctx context.Context, turn chan<- struct{}) error {
+	if err := v.readyToChange(ctx); err != nil {
+		return err
+	}
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-v.open.Done():
+		return v.errClosed
+	}
 }
 
 // damaged returns the error of a row that makes no sense.

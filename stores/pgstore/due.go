@@ -7,6 +7,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/recrawl/recrawl/crawldb"
 )
 
@@ -67,20 +69,12 @@ func (d *selection) run(ctx context.Context) (ended bool, err error) {
 // levels returns the levels that have records, best first.
 func (s *crawlStore) levels(ctx context.Context) (levels []int16, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
-		levels = levels[:0]
 		rows, err := s.db.pool.Query(ctx, `WITH RECURSIVE l (v) AS ((SELECT max(level) FROM page) UNION ALL SELECT (SELECT max(level) FROM page WHERE level < v) FROM l WHERE v IS NOT NULL) SELECT v FROM l WHERE v IS NOT NULL`)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var level int16
-			if err := rows.Scan(&level); err != nil {
-				return err
-			}
-			levels = append(levels, level)
-		}
-		return rows.Err()
+		levels, err = pgx.CollectRows(rows, pgx.RowTo[int16])
+		return err
 	})
 	return levels, err
 }
@@ -138,20 +132,15 @@ func (d *selection) page(ctx context.Context, level int16, from, to int64, last 
 	}
 	query += fmt.Sprintf(` ORDER BY due, tie, key LIMIT %d`, d.rows)
 	err = d.store.read(ctx, func(ctx context.Context) error {
-		page = page[:0]
 		rows, err := d.store.db.pool.Query(ctx, query, args...)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var x dueRow
-			if err := rows.Scan(&x.index, &x.tail, &x.priority, &x.due, &x.tie); err != nil {
-				return err
-			}
-			page = append(page, x)
-		}
-		return rows.Err()
+		page, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (x dueRow, err error) {
+			err = r.Scan(&x.index, &x.tail, &x.priority, &x.due, &x.tie)
+			return x, err
+		})
+		return err
 	})
 	return page, err
 }

@@ -43,7 +43,7 @@ func (s *hostStore) Get(ctx context.Context, name string) (hostdb.Host, error) {
 	case !x.exists:
 		err = hostdb.ErrNotFound
 	default:
-		h, err = s.decode(name, x.record, x.detail)
+		h, err = s.decode(name, x.record, x.detail, hostdb.DecodeDetail)
 	}
 	if err != nil {
 		return hostdb.Host{}, fmt.Errorf("pgstore: get host %q: %w", name, err)
@@ -51,11 +51,11 @@ func (s *hostStore) Get(ctx context.Context, name string) (hostdb.Host, error) {
 	return h, nil
 }
 
-// decode makes a host that the caller owns.
-func (s *hostStore) decode(name string, record, detail []byte) (hostdb.Host, error) {
+// decode makes a host. Its details are read by [hostdb.DecodeDetail] or [hostdb.BorrowDetail].
+func (s *hostStore) decode(name string, record, detail []byte, readDetail func(*hostdb.Host, []byte) error) (hostdb.Host, error) {
 	h, has, err := hostdb.DecodeHost(name, record)
 	if err == nil && has {
-		err = hostdb.DecodeDetail(&h, detail)
+		err = readDetail(&h, detail)
 	}
 	if err != nil {
 		return hostdb.Host{}, s.db.damaged("host", name, err)
@@ -109,7 +109,7 @@ func (s *hostStore) Scan(ctx context.Context) iter.Seq2[hostdb.Host, error] {
 		for x, err := range s.scan(ctx, hostSource, crawldb.Range{}) {
 			var h hostdb.Host
 			if err == nil {
-				h, err = s.decode(string(x.key), x.value, x.detail)
+				h, err = s.decode(string(x.key), x.value, x.detail, hostdb.DecodeDetail)
 			}
 			if err != nil {
 				yield(hostdb.Host{}, fmt.Errorf("pgstore: scan of hosts: %w", err))
@@ -164,12 +164,9 @@ func newVersion() int64 { return rand.Int64() + 1 }
 // next calls next with a host as it was read.
 func (s *hostStore) next(name string, x hostRow, next func(old *hostdb.Host) (*hostdb.Host, error)) (old, h *hostdb.Host, err error) {
 	if x.exists {
-		lent, has, err := hostdb.DecodeHost(name, x.record)
-		if err == nil && has {
-			err = hostdb.BorrowDetail(&lent, x.detail)
-		}
+		lent, err := s.decode(name, x.record, x.detail, hostdb.BorrowDetail)
 		if err != nil {
-			return nil, nil, s.db.damaged("host", name, err)
+			return nil, nil, err
 		}
 		old = &lent
 	}
@@ -185,23 +182,26 @@ func (s *hostStore) put(ctx context.Context, name string, x hostRow, version int
 	index, tail := indexed([]byte(name))
 	var query string
 	var args []any
-	detail := x.detail
+	var record, detail []byte
 	newDetail := h != nil && (old == nil || !hostdb.SameDetail(old, h))
 	if newDetail {
 		if detail = []byte{}; hostdb.HasDetail(h) {
 			detail = hostdb.AppendDetail(nil, h)
 		}
 	}
+	if h != nil {
+		record = hostdb.AppendHost(nil, h)
+	}
 	switch {
 	case h == nil:
 		query, args = `DELETE FROM host WHERE key = $1 AND version = $2`, []any{index, x.version}
 	case !x.exists:
 		query = `INSERT INTO host (key, tail, version, detail_version, record, detail) VALUES ($1, $2, $3, $3, $4, $5) ON CONFLICT (key) DO NOTHING`
-		args = []any{index, tail, version, hostdb.AppendHost(nil, h), detail}
+		args = []any{index, tail, version, record, detail}
 	case newDetail:
-		query, args = `UPDATE host SET version = $3, record = $4, detail_version = $3, detail = $5 WHERE key = $1 AND version = $2`, []any{index, x.version, version, hostdb.AppendHost(nil, h), detail}
+		query, args = `UPDATE host SET version = $3, record = $4, detail_version = $3, detail = $5 WHERE key = $1 AND version = $2`, []any{index, x.version, version, record, detail}
 	default:
-		query, args = `UPDATE host SET version = $3, record = $4 WHERE key = $1 AND version = $2`, []any{index, x.version, version, hostdb.AppendHost(nil, h)}
+		query, args = `UPDATE host SET version = $3, record = $4 WHERE key = $1 AND version = $2`, []any{index, x.version, version, record}
 	}
 	tag, err := s.db.pool.Exec(ctx, query, args...)
 	if err != nil || tag.RowsAffected() == 0 {
@@ -265,7 +265,8 @@ func (s *hostStore) afterCrash(ctx context.Context, alive, now time.Time) (keys,
 		if has { // AppendHost only checks whether there are details
 			h.Robots = make([]hostdb.Robots, 1)
 		}
-		record := hostdb.AppendHost(nil, ptr(h.AfterCrash(alive, now)))
+		h = h.AfterCrash(alive, now)
+		record := hostdb.AppendHost(nil, &h)
 		if string(record) != string(x.value) {
 			index, _ := indexed(x.key)
 			keys, records = append(keys, index), append(records, record)
@@ -273,8 +274,6 @@ func (s *hostStore) afterCrash(ctx context.Context, alive, now time.Time) (keys,
 	}
 	return keys, records, nil
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Sync implements [hostdb.Store]. Every update is durable when it returns.
 func (s *hostStore) Sync(ctx context.Context) error {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/recrawl/recrawl/crawldb"
 )
 
@@ -103,6 +105,14 @@ type place struct {
 	done     bool
 }
 
+// operator returns how the next rows compare with from.
+func (p *place) operator() string {
+	if p.behind {
+		return ">"
+	}
+	return ">="
+}
+
 // page reads the next rows and moves the place.
 func (v *view) page(ctx context.Context, src source, p *place) ([]row, error) {
 	if p.prefix == nil && len(p.from) > mostIndexed {
@@ -111,12 +121,9 @@ func (v *view) page(ctx context.Context, src source, p *place) ([]row, error) {
 	if p.prefix != nil {
 		return v.longPage(ctx, src, p)
 	}
-	compare := ">="
-	if p.behind {
-		compare = ">"
-	}
-	where, args := `key `+compare+` $1`, []any{p.from}
-	switch longEnd := len(p.to) > mostIndexed; {
+	longEnd := len(p.to) > mostIndexed
+	where, args := `key `+p.operator()+` $1`, []any{p.from}
+	switch {
 	case longEnd:
 		where, args = where+` AND key <= $2`, append(args, p.to[:mostIndexed])
 	case len(p.to) > 0:
@@ -126,7 +133,6 @@ func (v *view) page(ctx context.Context, src source, p *place) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	full := len(rows) == src.rows
 	for i := range rows {
 		if isLong(rows[i].index) {
 			p.prefix, p.from, p.behind = rows[i].index[:mostIndexed:mostIndexed], nil, false
@@ -134,9 +140,9 @@ func (v *view) page(ctx context.Context, src source, p *place) ([]row, error) {
 		}
 	}
 	switch {
-	case full:
+	case len(rows) == src.rows:
 		p.from, p.behind = rows[len(rows)-1].index, true
-	case len(p.to) > mostIndexed:
+	case longEnd:
 		p.prefix, p.from, p.behind = p.to[:mostIndexed:mostIndexed], nil, false
 	default:
 		p.done = true
@@ -146,12 +152,8 @@ func (v *view) page(ctx context.Context, src source, p *place) ([]row, error) {
 
 // longPage is page among long keys.
 func (v *view) longPage(ctx context.Context, src source, p *place) ([]row, error) {
-	compare := ">="
-	if p.behind {
-		compare = ">"
-	}
 	last := slices.Concat(p.prefix, bytes.Repeat([]byte{0xff}, sha256.Size))
-	where, args := `key > $1 AND key <= $2 AND tail `+compare+` $3`, []any{p.prefix, last, notNil(p.from)}
+	where, args := `key > $1 AND key <= $2 AND tail `+p.operator()+` $3`, []any{p.prefix, last, notNil(p.from)}
 	ends := len(p.to) > mostIndexed && bytes.Equal(p.to[:mostIndexed], p.prefix)
 	if ends {
 		where, args = where+` AND tail < $4`, append(args, p.to[mostIndexed:])
@@ -187,24 +189,19 @@ func keyed(stored []indexedRow) []row {
 func (v *view) rows(ctx context.Context, src source, where string, args []any) (page []indexedRow, err error) {
 	query := `SELECT key, tail, ` + src.values + ` FROM ` + src.table + ` WHERE ` + where + ` LIMIT ` + strconv.Itoa(src.rows)
 	err = v.read(ctx, func(ctx context.Context) error {
-		page = page[:0]
 		rows, err := v.db.pool.Query(ctx, query, args...)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var x indexedRow
+		page, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (x indexedRow, err error) {
 			into := []any{&x.index, &x.tail, &x.value, &x.detail}
 			if !src.two {
 				into = into[:3]
 			}
-			if err := rows.Scan(into...); err != nil {
-				return err
-			}
-			page = append(page, x)
-		}
-		return rows.Err()
+			err = r.Scan(into...)
+			return x, err
+		})
+		return err
 	})
 	return page, err
 }

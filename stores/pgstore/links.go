@@ -89,15 +89,8 @@ func (s *linkStore) merge(ctx context.Context, entries []linkdb.Entry, limit int
 		}
 		index[i], tails[i] = indexed(crawldb.AppendKey(nil, e.URL))
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.take(ctx, s.turn); err != nil {
 		return err
-	}
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.open.Done():
-		return s.errClosed
 	}
 	defer func() { <-s.turn }()
 	// Merging again changes nothing, so a commit whose answer was lost is repeated.
@@ -122,16 +115,10 @@ func readInlinks(ctx context.Context, tx pgx.Tx, index [][]byte) ([][]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var i int64
-		var value []byte
-		if err := rows.Scan(&i, &value); err != nil {
-			return nil, err
-		}
-		old[i-1] = value
-	}
-	return old, rows.Err()
+	var i int64
+	var value []byte
+	_, err = pgx.ForEachRow(rows, []any{&i, &value}, func() error { old[i-1] = value; return nil })
+	return old, err
 }
 
 func (s *linkStore) mergeRows(ctx context.Context, tx pgx.Tx, entries []linkdb.Entry, limit int, index, tails, old [][]byte) error {

@@ -141,7 +141,7 @@ func TestWrongDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// A DB that is open for reading changes nothing and fences nobody.
+// A read-only DB changes nothing, and the DB that has the crawl open for writing goes on.
 func TestReadOnlyChangesNothing(t *testing.T) {
 	server := pgtest.Start(t, "fsync = off")
 	const url = "http://example.com/"

@@ -106,7 +106,11 @@ func (s *segmentStore) Stat(ctx context.Context, seg, part string) (segment.Info
 	n := partName{seg, part}
 	p, err := s.find(ctx, n)
 	if err == nil && !p.done {
-		p.blocks, p.bytes, err = s.wholeBlocks(ctx, n, p)
+		if p.blocks, err = s.wholeBlocks(ctx, n, p); err == nil {
+			err = s.read(ctx, func(ctx context.Context) error {
+				return s.db.pool.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(data)), 0) FROM block WHERE part = $1 AND number < $2`, p.id, p.blocks).Scan(&p.blocks, &p.bytes)
+			})
+		}
 	}
 	if err != nil {
 		return segment.Info{}, failed("stat", n, err)
@@ -116,22 +120,18 @@ func (s *segmentStore) Stat(ctx context.Context, seg, part string) (segment.Info
 
 // wholeBlocks counts the blocks of a part that is not committed, up to the first that is
 // missing or not whole. Each block is read once for that.
-func (s *segmentStore) wholeBlocks(ctx context.Context, n partName, p partRow) (blocks int, bytes int64, err error) {
+func (s *segmentStore) wholeBlocks(ctx context.Context, n partName, p partRow) (int, error) {
 	s.mu.Lock()
 	sound := s.sound[p.id]
 	s.mu.Unlock()
-	for b, err := range s.blocks(ctx, n, p, sound) {
+	for _, err := range s.blocks(ctx, n, p, sound) {
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
-		_ = b
 		sound++
 	}
 	s.noteSound(p.id, sound)
-	err = s.read(ctx, func(ctx context.Context) error {
-		return s.db.pool.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(data)), 0) FROM block WHERE part = $1 AND number < $2`, p.id, sound).Scan(&blocks, &bytes)
-	})
-	return blocks, bytes, err
+	return sound, nil
 }
 
 func (s *segmentStore) noteSound(id int64, blocks int) {
@@ -267,18 +267,16 @@ func (s *segmentStore) append(ctx context.Context, n partName, keep int) (_ *blo
 			w.leave()
 		}
 	}()
-	sound := -1
+	sound := 0 // of a new part
 	p, err := s.find(ctx, n)
 	switch {
 	case err == nil && p.done:
 		return nil, segment.ErrCommitted
 	case err == nil:
-		if sound, _, err = s.wholeBlocks(ctx, n, p); err != nil {
+		if sound, err = s.wholeBlocks(ctx, n, p); err != nil {
 			return nil, err
 		}
-	case errors.Is(err, segment.ErrNotFound):
-		sound = 0
-	default:
+	case !errors.Is(err, segment.ErrNotFound):
 		return nil, err
 	}
 	if keep > sound {

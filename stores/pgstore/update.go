@@ -26,7 +26,7 @@ func (s *crawlStore) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Ba
 const opAll = "update all"
 
 func (s *crawlStore) updateAll(ctx context.Context, op string, batches iter.Seq2[crawldb.Batch, error]) error {
-	err := s.take(ctx)
+	err := s.take(ctx, s.turn)
 	if err == nil {
 		err = s.inTurn(ctx, batches, op == opAll)
 		<-s.turn
@@ -35,24 +35,6 @@ func (s *crawlStore) updateAll(ctx context.Context, op string, batches iter.Seq2
 		return fmt.Errorf("pgstore: %s: %w", op, err)
 	}
 	return nil
-}
-
-// take waits for the turn of an update.
-func (s *crawlStore) take(ctx context.Context) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	if s.db.readOnly {
-		return ErrReadOnly
-	}
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.open.Done():
-		return s.errClosed
-	}
 }
 
 func (s *crawlStore) inTurn(ctx context.Context, batches iter.Seq2[crawldb.Batch, error], bulk bool) error {
@@ -76,8 +58,8 @@ func (s *crawlStore) inTurn(ctx context.Context, batches iter.Seq2[crawldb.Batch
 		if err := inOrder(b.URLs); err != nil {
 			return err
 		}
-		if c != nil && (c.isFull() || !c.endsBefore(b.URLs)) {
-			overlaps := !c.endsBefore(b.URLs)
+		overlaps := c != nil && !c.endsBefore(b.URLs)
+		if c != nil && (c.isFull() || overlaps) {
 			if err := w.start(ctx, c); err != nil {
 				return err
 			}
@@ -144,7 +126,9 @@ func (s *crawlStore) gather(ctx context.Context, c *changes, b crawldb.Batch, en
 			return fmt.Errorf("%q: %w", url, err)
 		}
 	}
-	c.last = lastOf(c.last, b.URLs)
+	if n := len(b.URLs); n > 0 {
+		c.last = b.URLs[n-1]
+	}
 	if b.Marks != nil {
 		for name, value := range b.Marks() {
 			c.marks[name] = value
@@ -214,16 +198,10 @@ func (s *crawlStore) records(ctx context.Context, urls []string, end *end) ([]ro
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var i int64
-			var record []byte
-			if err := rows.Scan(&i, &record); err != nil {
-				return err
-			}
-			found[i-1].value = record
-		}
-		return rows.Err()
+		var i int64
+		var record []byte
+		_, err = pgx.ForEachRow(rows, []any{&i, &record}, func() error { found[i-1].value = record; return nil })
+		return err
 	})
 	return found, err
 }
