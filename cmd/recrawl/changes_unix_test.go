@@ -110,18 +110,13 @@ func TestChangesFollowACrawlThatIsKilled(t *testing.T) {
 		read(changes.String())
 		return len(seen) == 300
 	})
+	// What a killed reader had printed unacknowledged comes again.
+	until(t, "all to be read again", func() bool {
+		return strings.Contains(ok(t, "changes", "-d", s.dir, "-list"), `"segments":0,"events":0,`)
+	})
 	f.Process.Signal(syscall.SIGTERM)
 	wait(t, f, changes, ferrs)
-	printed := map[string]bool{} // a process that was killed may have printed the rest, unacknowledged
-	for _, c := range changesOf(t, changes.String()) {
-		printed[c.Position] = true
-	}
-	for _, c := range changesOf(t, ok(t, "changes", "-d", s.dir, "-consumer", "index")) {
-		if printed[c.Position] {
-			t.Errorf("what was printed is not acknowledged: %+v", c)
-		}
-	}
-	if out := ok(t, "changes", "-d", s.dir, "-consumer", "index"); out != "" {
+	if out := ok(t, "changes", "-d", s.dir, "-consumer", "index"); strings.Count(out, "\n") > 0 {
 		t.Errorf("what was printed is not acknowledged: %s", out)
 	}
 	ok(t, "verify", "-d", s.dir)
