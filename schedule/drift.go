@@ -276,10 +276,7 @@ type hostDrift struct {
 
 // follow adds the visits since the last plan.
 func (p *Plan) follow(old *Plan, hosts map[string]*hostDrift, kept []page) {
-	every := 30. // days between two visits to a page, on average
-	if old.Budget > 0 {
-		every = max(3, min(old.live()/old.Budget, 100))
-	}
+	every := max(3, min(old.every(), 100)) // days between two visits to a page, on average
 	passed := max(days(p.Made.Sub(old.Made)), 0)
 	p.Drift = old.Drift
 	p.Drift.pass(passed, every)

@@ -141,11 +141,11 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		signs = signalsSince(d, prev)
 	}
 	switch {
-	case !seen || signs > 0:
+	case !seen || signs > 0 || l.noisy():
 	case w != nil:
 		l.last = outcome{expected: w.expect(l.Rate, after), changed: v.Change == Changed}
 	default:
-		l.last = outcome{l.expect(after), v.Change == Changed, days(after)}
+		l.last = outcome{expected, v.Change == Changed, days(after)}
 	}
 	if seen {
 		l.Rate = s.fade(l.Rate, s.Plan.prior(d.URL, l.kind))
@@ -153,9 +153,6 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 	said := !v.Modified.Before(oldest) && !v.Modified.After(v.Time)
 	if said && v.Modified.After(prev) != (v.Change == Changed) {
 		l.lying = true
-	}
-	if !seen || l.noisy() {
-		l.last = outcome{}
 	}
 	if w != nil { // the signature sees what the signals are of
 		l.sights = trusted

@@ -461,7 +461,7 @@ func (p *Plan) correct(old *Plan, visits int64, late, signed, most float64) {
 	}
 	used := float64(visits-had) / counted
 	idle := used < 0.99*p.Budget-1/counted && p.Backlog <= max(3*p.Budget, 1)
-	every := p.live() / p.Budget
+	every := p.every()
 	much, shortest := late/max(0.25*p.Budget, 1), every/(ofMost*most)
 	every = max(3, every)
 	passed = min(passed, 5)
