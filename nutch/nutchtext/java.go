@@ -13,7 +13,7 @@ import (
 // rare cases.)
 func Float(f float32) string { return java(float64(f), 32) }
 
-// double returns what Java's double.toString does; see [Float].
+// double returns what Java's Double.toString does; see [Float].
 func double(f float64) string { return java(f, 64) }
 
 func java(f float64, bits int) string {
@@ -65,7 +65,7 @@ func nearest(f float64, text string, bits int) string {
 	return other
 }
 
-// date returns what Java's date.toString does where the time zone is UTC: "Mon Jan
+// date returns what Java's Date.toString does where the time zone is UTC: "Mon Jan
 // 05 08:00:00 UTC 2026". A zero time is the beginning of 1970, as in Nutch, where
 // times are numbers.
 func date(t time.Time) string {

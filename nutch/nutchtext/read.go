@@ -279,7 +279,7 @@ func (p *reader) signature(text string) {
 	p.d.Signature = b
 }
 
-// date reads what Java's date.toString prints. The beginning of 1970 is no time at all.
+// date reads what Java's Date.toString prints. The beginning of 1970 is no time at all.
 func (p *reader) date(text string) time.Time {
 	const layout = "Mon Jan 02 15:04:05 MST 2006"
 	zone := p.zone

@@ -6,7 +6,7 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// Record returns the record of a page whose [Graph.score] is given, as the filters of
+// Record returns the record of a page whose score of [Graph.Changed] is given, as the filters of
 // its crawl make it: old itself if its score is on that level already, or if there is
 // no PageRank in f.
 func Record(f scoring.Filter, old *crawldb.Datum, received float64) *crawldb.Datum {
