@@ -45,8 +45,8 @@ type Explanation struct {
 	// nil for other schedules.
 	Worth *schedule.Worth
 	// Noisy is what the plan says of the host if nearly every visit to its pages finds a
-	// change, however soon, which no schedule can follow: see [schedule.Noisy]. nil otherwise.
-	Noisy *schedule.Noisy
+	// change, however soon, which no schedule can follow: see [schedule.NoisyHost]. nil otherwise.
+	Noisy *schedule.NoisyHost
 	// Fresh is the probability, according to such a schedule, that the copy still matches
 	// the page, and Elapsed how long ago it was made; both are zero if there is none.
 	Fresh   float64
@@ -105,7 +105,7 @@ func (c *Crawler) explainRecord(ctx context.Context, e *Explanation) error {
 		w := s.Explain(&d)
 		e.Worth = &w
 		e.Fresh, e.Elapsed = s.Fresh(&d, e.Now)
-		e.Noisy = s.CurrentPlan().Noisy(d.URL)
+		e.Noisy = s.CurrentPlan().NoisyHost(d.URL)
 	}
 	if e.Visit, err = c.lastVisit(ctx, &d); err != nil {
 		return err

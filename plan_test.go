@@ -214,7 +214,7 @@ func TestNoisyHostIsReported(t *testing.T) {
 		}
 		for url, want := range map[string]bool{urls[0]: true, urls[23]: false} {
 			e, err := c.Explain(t.Context(), url)
-			if err != nil || (e.Noisy != nil) != want || want && *e.Noisy != (schedule.Noisy{Host: "noisy.test", Checked: 12, Changed: 12}) {
+			if err != nil || (e.Noisy != nil) != want || want && *e.Noisy != (schedule.NoisyHost{Host: "noisy.test", Checked: 12, Changed: 12}) {
 				t.Errorf("%s: %+v, %v", url, e.Noisy, err)
 			}
 		}

@@ -21,7 +21,7 @@ type Worth struct {
 	Uniform    bool
 	Pace, Gain float64
 	// Noise says that the page has changed at each visit, however soon, so that Pace is how often it is taken to
-	// change, whatever visits find, and Weight is drawn to the mean: see [Noisy].
+	// change, whatever visits find, and Weight is drawn to the mean: see [NoisyHost].
 	Noise bool
 	// Weight is its importance, Threshold what a visit must be worth.
 	Weight, Threshold float64
@@ -67,7 +67,7 @@ func (s Learned) Fresh(d *crawldb.Datum, now time.Time) (probability float64, el
 func (s Learned) Explain(d *crawldb.Datum) Worth {
 	s.NutchCompat = false
 	l, ok := s.rate(d)
-	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.Plan.pull(&l, ok, s.weight(d, float64(d.Score))), Threshold: s.threshold(d.URL)}
+	w := Worth{Rate: l.Rate, Learned: ok, Weight: s.Plan.effectiveWeight(&l, ok, s.weight(d, float64(d.Score))), Threshold: s.threshold(d.URL)}
 	w.Homogeneous = s.Plan != nil && s.Plan.Homogeneity.Shape >= fullyHomogeneous
 	w.CommonThreshold = s.threshold("")
 	w.ThresholdOfHost = w.Threshold > w.CommonThreshold

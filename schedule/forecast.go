@@ -20,29 +20,29 @@ type Outlook struct {
 	// first.
 	Hosts []HostCondition `json:",omitempty"`
 	// Noisy lists hosts where nearly every visit finds a change, however soon it comes; see
-	// [Noisy].
-	Noisy []Noisy `json:",omitempty"`
+	// [NoisyHost].
+	Noisy []NoisyHost `json:",omitempty"`
 	// Forecast is nil without a budget, or if nothing was learned yet.
 	Forecast *Forecast `json:",omitempty"`
-	// Pace is how fast the number of pages never visited changes.
-	Pace Pace
+	// Trend is how fast the number of pages never visited changes.
+	Trend BacklogTrend `json:"Pace"` // the name in stored plans
 }
 
-// Pace is how many pages a day were visited for the first time, and how many were found,
+// BacklogTrend is how many pages a day were visited for the first time, and how many were found,
 // from Since to Outlook.At. Since is zero if that is not known.
-type Pace struct {
+type BacklogTrend struct {
 	Since          time.Time `json:",omitzero"`
 	Visited, Found float64
 }
 
-// BacklogEnd returns when, at that pace, all pages will have been visited once. ok is false if
-// that is never, or the pace is not known.
+// BacklogEnd returns when, at the rate of Trend, all pages will have been visited once. ok is false if
+// that is never, or Trend is not known.
 func (o *Outlook) BacklogEnd() (at time.Time, ok bool) {
-	fewer := o.Pace.Visited - o.Pace.Found
+	fewer := o.Trend.Visited - o.Trend.Found
 	switch {
 	case o.Never == 0:
 		return o.At, true
-	case o.Pace.Since.IsZero() || !(fewer > 0) || float64(o.Never)/fewer > 100*365:
+	case o.Trend.Since.IsZero() || !(fewer > 0) || float64(o.Never)/fewer > 100*365:
 		return time.Time{}, false
 	}
 	return o.At.Add(fromDays(float64(o.Never) / fewer)), true
@@ -66,21 +66,21 @@ func (o *Outlook) valid() bool {
 	return true
 }
 
-// paced sets Pace by comparison with the last outlook. Less than an hour says little: then
-// the earlier pace stays.
-func (o *Outlook) paced(old *Outlook) {
+// setTrend sets Trend by comparison with the last outlook. Less than an hour says little: then
+// the earlier trend stays.
+func (o *Outlook) setTrend(old *Outlook) {
 	const least = time.Hour
 	if old == nil {
 		return
 	}
 	span := o.At.Sub(old.At)
-	if span < least && !old.Pace.Since.IsZero() || span <= 0 {
-		o.Pace = old.Pace
+	if span < least && !old.Trend.Since.IsZero() || span <= 0 {
+		o.Trend = old.Trend
 		return
 	}
 	found := o.Pages - old.Pages
 	perDay := func(n int) float64 { return float64(max(n, 0)) / days(span) }
-	o.Pace = Pace{Since: old.At, Visited: perDay(found - (o.Never - old.Never)), Found: perDay(found)}
+	o.Trend = BacklogTrend{Since: old.At, Visited: perDay(found - (o.Never - old.Never)), Found: perDay(found)}
 }
 
 // hostsKept is the number of hosts whose condition is in a plan.
@@ -116,13 +116,13 @@ func (x *learnedSample) outlook(p *Plan, o PlanOptions) Outlook {
 		t.add(k.at, rate, trust, k.known, weight, k.hash)
 	}
 	out.Condition, out.Hosts = conditions(by, hostsKept, float64(x.pages)/float64(max(len(x.kept), 1)))
-	out.Noisy = slices.Clip(x.noisy[:min(len(x.noisy), hostsKept)])
+	out.Noisy = slices.Clip(x.noisyHosts[:min(len(x.noisyHosts), hostsKept)])
 	out.Pages, out.Never = x.pages, x.never
 	if out.Estimated > 0 {
 		out.Forecast = x.forecast(p, o.Hosts)
 	}
 	if x.s.Plan != nil {
-		out.paced(x.s.Plan.Outlook)
+		out.setTrend(x.s.Plan.Outlook)
 	}
 	return out
 }
@@ -143,11 +143,12 @@ type Forecast struct {
 	Worth int
 	// Curve is what other budgets would achieve, in ascending order. The last budget is
 	// as large as the least intervals and politeness to hosts allow.
-	Curve []Reach
+	Curve []CurvePoint
 }
 
-// Reach is what a budget, in visits a day, achieves.
-type Reach struct{ PerDay, Freshness float64 }
+// CurvePoint is a point of [Forecast].Curve: a budget, in visits a day, and the share of
+// importance that it keeps fresh.
+type CurvePoint struct{ PerDay, Freshness float64 }
 
 // Reaches returns how much importance a budget, in visits a day, keeps fresh, read off the
 // curve.
@@ -193,13 +194,13 @@ type prospect struct {
 	never  []bool // never visited
 	weight float64
 	hosts  func(string) float64
-	capped map[string]Reach // hosts with as many visits as they allow
+	capped map[string]CurvePoint // hosts with as many visits as they allow
 	// late is the mean delay of a visit, in days after it is due.
 	late float64
 }
 
 func (x *learnedSample) prospect(p *Plan, hosts func(string) float64) *prospect {
-	f := &prospect{hosts: hosts, capped: map[string]Reach{}}
+	f := &prospect{hosts: hosts, capped: map[string]CurvePoint{}}
 	order := make([]int, len(x.sampled))
 	for i := range order {
 		order[i] = i
@@ -223,14 +224,14 @@ func (x *learnedSample) prospect(p *Plan, hosts func(string) float64) *prospect 
 // free returns the prospect without greatest intervals.
 func (f *prospect) free() *prospect {
 	g := *f
-	g.capped = map[string]Reach{}
+	g.capped = map[string]CurvePoint{}
 	g.pages = unbounded(f.pages)
 	return &g
 }
 
 // at returns the result of a threshold.
-func (f *prospect) at(mu float64) Reach {
-	sum := Reach{}
+func (f *prospect) at(mu float64) CurvePoint {
+	sum := CurvePoint{}
 	for from := 0; from < len(f.pages); {
 		to := len(f.pages)
 		if f.hosts != nil {
@@ -247,10 +248,10 @@ func (f *prospect) at(mu float64) Reach {
 		sum.Freshness += r.Freshness
 		from = to
 	}
-	return Reach{sum.PerDay, ratio(sum.Freshness, f.weight)}
+	return CurvePoint{sum.PerDay, ratio(sum.Freshness, f.weight)}
 }
 
-func (f *prospect) part(from, to int, mu float64) (r Reach) {
+func (f *prospect) part(from, to int, mu float64) (r CurvePoint) {
 	for i := from; i < to; i++ {
 		p := &f.pages[i]
 		interval := p.interval(mu) + f.late
@@ -263,7 +264,7 @@ func (f *prospect) part(from, to int, mu float64) (r Reach) {
 }
 
 // most returns the result of as many visits as a host allows.
-func (f *prospect) most(from, to int, perDay float64) Reach {
+func (f *prospect) most(from, to int, perDay float64) CurvePoint {
 	host := f.pages[from].Host
 	r, ok := f.capped[host]
 	if !ok {
@@ -285,7 +286,7 @@ const (
 
 // rising lists the results of lower and lower thresholds, from a given number of visits a
 // day on, until more visits are useless or impossible.
-func (f *prospect) rising(perDay float64) (curve []Reach) {
+func (f *prospect) rising(perDay float64) (curve []CurvePoint) {
 	pages := make([]*sampled, len(f.pages))
 	for i := range f.pages {
 		pages[i] = &f.pages[i]

@@ -14,7 +14,7 @@ import (
 // below the first in proportion, and above the last no further; what it says is
 // needed for a freshness reaches that.
 func TestForecastIsReadOffItsCurve(t *testing.T) {
-	f := schedule.Forecast{Curve: []schedule.Reach{{PerDay: 1, Freshness: 0.2}, {PerDay: 4, Freshness: 0.4}, {PerDay: 16, Freshness: 0.8}}}
+	f := schedule.Forecast{Curve: []schedule.CurvePoint{{PerDay: 1, Freshness: 0.2}, {PerDay: 4, Freshness: 0.4}, {PerDay: 16, Freshness: 0.8}}}
 	for _, c := range []struct{ perDay, freshness float64 }{
 		{0.25, 0.05}, {0.5, 0.1}, {1, 0.2}, {2, 0.3}, {4, 0.4}, {8, 0.6}, {16, 0.8},
 	} {
@@ -63,10 +63,10 @@ func TestWhenTheBacklogIsGone(t *testing.T) {
 		{36500, 1, 0, true, true, 36500 * aDay},
 		{36501, 1, 0, true, false, 0}, // in more than a hundred years
 	} {
-		o := schedule.Outlook{At: began, Pace: schedule.Pace{Visited: c.visited, Found: c.found}}
+		o := schedule.Outlook{At: began, Trend: schedule.BacklogTrend{Visited: c.visited, Found: c.found}}
 		o.Never = c.never
 		if c.measured {
-			o.Pace.Since = began.Add(-aDay)
+			o.Trend.Since = began.Add(-aDay)
 		}
 		if at, ok := o.BacklogEnd(); ok != c.ok || ok && !at.Equal(began.Add(c.after)) {
 			t.Errorf("%+v: %v, %v", c, at.Sub(began), ok)
@@ -93,7 +93,7 @@ func TestPaceOfFirstVisits(t *testing.T) {
 		return *x.Plan(schedule.PlanOptions{Outlook: true}).Outlook
 	}
 	first := look(began, 20, 12, nil)
-	if first.Pages != 20 || first.Never != 12 || first.Pace != (schedule.Pace{}) {
+	if first.Pages != 20 || first.Never != 12 || first.Trend != (schedule.BacklogTrend{}) {
 		t.Fatalf("%+v", first)
 	}
 	if _, ok := first.BacklogEnd(); ok {
@@ -101,8 +101,8 @@ func TestPaceOfFirstVisits(t *testing.T) {
 	}
 	// Two days later there are six more, and nine were visited.
 	next := look(began.Add(2*aDay), 26, 9, &first)
-	if want := (schedule.Pace{Since: began, Visited: 4.5, Found: 3}); next.Pace != want {
-		t.Errorf("%+v, want %+v", next.Pace, want)
+	if want := (schedule.BacklogTrend{Since: began, Visited: 4.5, Found: 3}); next.Trend != want {
+		t.Errorf("%+v, want %+v", next.Trend, want)
 	}
 	if at, ok := next.BacklogEnd(); !ok || !at.Equal(began.Add(8*aDay)) {
 		t.Errorf("gone %v, %v", at, ok)
@@ -110,15 +110,15 @@ func TestPaceOfFirstVisits(t *testing.T) {
 	// A quarter of an hour tells nothing, and neither does a clock that went back. But if there is
 	// no earlier pace, a quarter of an hour has to do.
 	for _, ago := range []time.Duration{15 * time.Minute, 0, -time.Hour} {
-		if soon := look(next.At.Add(ago), 40, 1, &next); soon.Pace != next.Pace {
-			t.Errorf("%v later: %+v", ago, soon.Pace)
+		if soon := look(next.At.Add(ago), 40, 1, &next); soon.Trend != next.Trend {
+			t.Errorf("%v later: %+v", ago, soon.Trend)
 		}
 	}
-	if soon := look(began.Add(15*time.Minute), 21, 12, &first); soon.Pace != (schedule.Pace{Since: began, Visited: 96, Found: 96}) {
-		t.Errorf("%+v", soon.Pace)
+	if soon := look(began.Add(15*time.Minute), 21, 12, &first); soon.Trend != (schedule.BacklogTrend{Since: began, Visited: 96, Found: 96}) {
+		t.Errorf("%+v", soon.Trend)
 	}
 	// Pages that are gone were not found, and did not become visited ones.
-	if fewer := look(began.Add(aDay), 10, 10, &first); fewer.Pace != (schedule.Pace{Since: began}) {
-		t.Errorf("%+v", fewer.Pace)
+	if fewer := look(began.Add(aDay), 10, 10, &first); fewer.Trend != (schedule.BacklogTrend{Since: began}) {
+		t.Errorf("%+v", fewer.Trend)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // A page that rarely changes is rarely fetched; so is one that changes so often that a visit is soon worth
 // nothing. Important pages are fetched more often. Where visits that far apart would hardly tell how often a
 // page changes, they come in pairs, one sooner and one later. Pages that have always changed are visited again soon
-// once in a while, to tell whether they change or the signature sees noise: see [Noisy]. For known rates this keeps as
+// once in a while, to tell whether they change or the signature sees noise: see [NoisyHost]. For known rates this keeps as
 // much importance up to date as that many visits can (Cho and Garcia-Molina 2003, Olston and Pandey 2008).
 //
 // The threshold comes from the budget: a recrawl.Crawler makes a plan when there is
@@ -93,7 +93,7 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 	least, most := s.within(d.URL)
 	own := s.Plan.homogenized(d.URL, l.kind, l.Rate)
 	rate := s.Plan.pace(&l, own, seen)
-	d.Interval = s.wait(&d, rate, s.Plan.pull(&l, seen, s.weight(&d, float64(d.Score))), least, most)
+	d.Interval = s.wait(&d, rate, s.Plan.effectiveWeight(&l, seen, s.weight(&d, float64(d.Score))), least, most)
 	switch {
 	case d.Interval == most && most > least:
 		d.Interval = spread(d.URL, v, least, most)
@@ -101,7 +101,7 @@ func (s Learned) Fetched(d crawldb.Datum, v Visit) crawldb.Datum {
 		if l.tells() || s.Plan.believes(&l) && !s.Plan.probes(d.URL) {
 			d.Interval = uneven(d.URL, v, own, d.Interval, least, most)
 		} else {
-			d.Interval = l.sight(d.URL, v, s.Plan.every(), d.Interval, least)
+			d.Interval = l.checkInterval(d.URL, v, s.Plan.every(), d.Interval, least)
 		}
 	}
 	if rate.Shape >= fullyHomogeneous {
@@ -129,7 +129,7 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		// A server about which nothing is known is believed unless the date is
 		// today, when it may have generated the page for this request.
 		if ago := v.Time.Sub(v.Modified); !seen && !v.Modified.Before(oldest) && ago >= day {
-			l.Rate, l.sights = l.ChangedAgo(ago), trusted
+			l.Rate, l.noiseState = l.ChangedAgo(ago), trusted
 			return l, true
 		}
 		return l, seen
@@ -155,16 +155,16 @@ func (s Learned) learn(d *crawldb.Datum, v Visit) (l learned, seen bool) {
 		l.lying = true
 	}
 	if w != nil { // the signature sees what the signals are of
-		l.sights = trusted
+		l.noiseState = trusted
 	} else {
-		l.sighted(v.Change == Changed, after, expected, s.Plan.every())
+		l.updateNoiseState(v.Change == Changed, after, expected, s.Plan.every())
 	}
 	ago := v.Time.Sub(v.Modified)
 	switch {
 	case v.Change == Unchanged:
 		l.Rate = l.Unchanged(after)
 	case said && !l.lying && ago >= min(after/50, time.Minute): // servers that do not know send a time just before
-		l.Rate, l.sights = l.ChangedAgo(ago), trusted
+		l.Rate, l.noiseState = l.ChangedAgo(ago), trusted
 	case w != nil:
 		l.Rate = w.changed(l.Rate, after, signs)
 	case !s.Plan.knowsSignals(d.URL) && early(d, prev, v.Time):

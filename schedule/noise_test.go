@@ -39,20 +39,20 @@ func TestNoisy(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(i int) crawldb.Datum
-		want []schedule.Noisy
+		want []schedule.NoisyHost
 	}{
-		{"soon and always", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://a.test/%d", i), 1, always) }, []schedule.Noisy{{Host: "a.test", Checked: 40, Changed: 40}}},
+		{"soon and always", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://a.test/%d", i), 1, always) }, []schedule.NoisyHost{{Host: "a.test", Checked: 40, Changed: 40}}},
 		{"seldom", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://a.test/%d", i), 30, always) }, nil},
 		{"two of three do not", func(i int) crawldb.Datum {
 			return visit(fmt.Sprintf("http://a.test/%d", i), 1, func(n int) bool { return i%3 == 0 || n < 3 })
 		}, nil},
 		{"one of forty does not", func(i int) crawldb.Datum {
 			return visit(fmt.Sprintf("http://a.test/%d", i), 1, func(n int) bool { return i > 0 || n < 3 })
-		}, []schedule.Noisy{{Host: "a.test", Checked: 40, Changed: 39}}},
-		{"many hosts", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://h%d.test/", i), 1, always) }, []schedule.Noisy{{Checked: 40, Changed: 40}}},
+		}, []schedule.NoisyHost{{Host: "a.test", Checked: 40, Changed: 39}}},
+		{"many hosts", func(i int) crawldb.Datum { return visit(fmt.Sprintf("http://h%d.test/", i), 1, always) }, []schedule.NoisyHost{{Checked: 40, Changed: 40}}},
 		{"one of two hosts", func(i int) crawldb.Datum {
 			return visit(fmt.Sprintf("http://h%d.test/%d", i%2, i), 1, func(int) bool { return i%2 == 0 })
-		}, []schedule.Noisy{{Host: "h0.test", Checked: 20, Changed: 20}}},
+		}, []schedule.NoisyHost{{Host: "h0.test", Checked: 20, Changed: 20}}},
 	} {
 		x := s.NewSample(began.AddDate(0, 0, 200))
 		for i := range 40 {
@@ -163,7 +163,7 @@ func TestNoiseIsLookedFor(t *testing.T) {
 	}
 }
 
-// Whether pages are doubted is told by those that probe.
+// The probing pages decide whether pages that have always changed are doubted.
 func TestDoubt(t *testing.T) {
 	s := schedule.Learned{Budget: 10}
 	plan := func(old *schedule.Plan, noisy, quiet int) *schedule.Plan {
@@ -188,21 +188,23 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// Noisy returns the entry for the host of a page, or that for all.
+// NoisyHost returns the entry for the host of a page, or that for all.
 func TestPlanNoisy(t *testing.T) {
-	of := func(n ...schedule.Noisy) *schedule.Plan { return &schedule.Plan{Outlook: &schedule.Outlook{Noisy: n}} }
+	of := func(n ...schedule.NoisyHost) *schedule.Plan {
+		return &schedule.Plan{Outlook: &schedule.Outlook{Noisy: n}}
+	}
 	for _, c := range []struct {
 		plan *schedule.Plan
 		want string
 	}{
 		{nil, ""},
 		{&schedule.Plan{}, ""},
-		{of(schedule.Noisy{Host: "b.test"}), ""},
-		{of(schedule.Noisy{Host: "b.test"}, schedule.Noisy{Host: "a.test", Changed: 10}), "{a.test 0 10}"},
-		{of(schedule.Noisy{Changed: 12}), "{ 0 12}"},
+		{of(schedule.NoisyHost{Host: "b.test"}), ""},
+		{of(schedule.NoisyHost{Host: "b.test"}, schedule.NoisyHost{Host: "a.test", Changed: 10}), "{a.test 0 10}"},
+		{of(schedule.NoisyHost{Changed: 12}), "{ 0 12}"},
 	} {
 		got := ""
-		if n := c.plan.Noisy("http://a.test/x"); n != nil {
+		if n := c.plan.NoisyHost("http://a.test/x"); n != nil {
 			got = fmt.Sprint(*n)
 		}
 		if got != c.want {

@@ -441,7 +441,7 @@ func TestVisitsInPairs(t *testing.T) {
 		pairs := 0.0
 		for i := range 1000 {
 			d := crawldb.Datum{URL: fmt.Sprint("http://a/", i), Score: 1, Status: crawldb.Fetched, Signature: []byte{1}, Interval: 20 * day, LastFetch: at}
-			learned{Rate: c.r, sights: trusted}.keep(&d)
+			learned{Rate: c.r, noiseState: trusted}.keep(&d)
 			next := s.Fetched(d, Visit{Time: at.Add(c.now), PrevFetch: at})
 			even := s.Explain(&next).Interval
 			switch {

@@ -252,8 +252,8 @@ func FuzzDecodePlan(f *testing.F) {
 	text, _ := (&schedule.Plan{Mu: 3, HostMu: map[string]float64{"a.test": 4}, Prior: schedule.Rate{Shape: 1, Days: 2}}).Encode()
 	seen, _ := (&schedule.Plan{Budget: 20, Outlook: &schedule.Outlook{
 		At: began, Condition: schedule.Condition{Pages: 9, Never: 4}, Hosts: []schedule.HostCondition{{Host: "a.test", Lost: 1}},
-		Forecast: &schedule.Forecast{Budget: 20, Freshness: 0.5, Curve: []schedule.Reach{{PerDay: 10, Freshness: 0.4}, {PerDay: 30, Freshness: 0.6}}},
-		Pace:     schedule.Pace{Since: began.Add(-aDay), Visited: 7, Found: 3},
+		Forecast: &schedule.Forecast{Budget: 20, Freshness: 0.5, Curve: []schedule.CurvePoint{{PerDay: 10, Freshness: 0.4}, {PerDay: 30, Freshness: 0.6}}},
+		Trend:    schedule.BacklogTrend{Since: began.Add(-aDay), Visited: 7, Found: 3},
 	}}).Encode()
 	if p, err := schedule.DecodePlan(seen); err != nil || p.Outlook.Forecast.Reaches(30) != 0.6 {
 		f.Fatal(err)

@@ -101,7 +101,7 @@ func (s Learned) longest(url string) float64 {
 	return ofMost * days(most) * max(s.Plan.stretch(), 1)
 }
 
-// The line takes an octave of priorities per year, and the octaves above that of newFirst and owedFrom
+// The line takes an octave of priorities per year. The octaves from newFirst and from owedBegin on
 // are for the classes before it.
 const (
 	lineBegin = 20 // as a power of two

@@ -91,19 +91,21 @@ const sinceKey = "schedule.since"
 // learned is what is kept about a page.
 type learned struct {
 	Rate
-	kind   kind
-	lying  bool    // a Last-Modified was false
-	level  int8    // level of the Plan's drift to which the rate belongs
-	last   outcome // of the last visit
-	sights uint8   // zero if nothing is known; trusted if the last visit found no change, one more for each since that was expected to find none and did; from doubted on if it does not tell
+	kind  kind
+	lying bool    // a Last-Modified was false
+	level int8    // level of the Plan's drift to which the rate belongs
+	last  outcome // of the last visit
+	// noiseState is zero if nothing is known, trusted after a visit that found no change, and grows with the evidence
+	// of each visit since that found a change soon. From doubted on visits do not tell how often the page changes.
+	noiseState uint8
 }
 
 // The other bits of the byte with the kind.
 const (
 	lyingFlag  = 0x80
-	quickShift = 3
-	quickMost  = 15
-	kindMask   = 1<<quickShift - 1
+	noiseShift = 3
+	noiseMost  = 15
+	kindMask   = 1<<noiseShift - 1
 )
 
 // learnedOf reads a record. ok is false if nothing was learned of the page yet.
@@ -114,7 +116,7 @@ func learnedOf(d *crawldb.Datum) (l learned, ok bool) {
 	}
 	l.Shape = float64(math.Float32frombits(littleEndian(s[:4])))
 	l.Days = float64(math.Float32frombits(littleEndian(s[4:8])))
-	l.kind, l.lying, l.sights = min(kind(s[8]&kindMask), kinds-1), s[8]&lyingFlag != 0, s[8]>>quickShift&quickMost
+	l.kind, l.lying, l.noiseState = min(kind(s[8]&kindMask), kinds-1), s[8]&lyingFlag != 0, s[8]>>noiseShift&noiseMost
 	l.level = int8(s[9])
 	after := byte(0)
 	if len(s) == 12 {
@@ -133,7 +135,7 @@ func (l learned) keep(d *crawldb.Datum) {
 	var b [12]byte
 	binary.LittleEndian.PutUint32(b[:4], math.Float32bits(float32(l.Shape)))
 	binary.LittleEndian.PutUint32(b[4:8], math.Float32bits(float32(l.Days)))
-	if b[8] = byte(l.kind) | l.sights<<quickShift; l.lying {
+	if b[8] = byte(l.kind) | l.noiseState<<noiseShift; l.lying {
 		b[8] |= lyingFlag
 	}
 	b[9] = byte(l.level)

@@ -21,8 +21,8 @@ type learnedSample struct {
 	pages int
 	never int // were never visited
 	// sampled is what the plan was solved for, in the order of kept.
-	sampled []sampled
-	noisy   []Noisy
+	sampled    []sampled
+	noisyHosts []NoisyHost
 }
 
 // sampleSize is the number of records in a sample. With five hundred, the threshold costs
@@ -203,7 +203,7 @@ func (x *learnedSample) plan(o PlanOptions) *Plan {
 	p.setPriors(x.kept)
 	p.setHomogeneity(old, x.kept)
 	p.setHostSignals(o.Signals, x.kept, old)
-	x.noisy = findNoisy(x.kept)
+	x.noisyHosts = findNoisyHosts(x.kept)
 	late, signed := x.weigh(p, multiple)
 	if p.Budget == 0 {
 		return p
@@ -246,7 +246,7 @@ func (x *learnedSample) weigh(p *Plan, multiple float64) (late, signed float64) 
 			s.PerDay = p.unseen(k.url, k.learned.kind).PerDay()
 		} else {
 			s.PerDay = p.pace(&k.learned, k.learned.Rate, true).PerDay()
-			s.Weight = p.pull(&k.learned, true, s.Weight)
+			s.Weight = p.effectiveWeight(&k.learned, true, s.Weight)
 		}
 		if k.hasSignals && s.Most != s.Least {
 			if s.signs = p.signalModels[s.Host]; s.signs != nil {

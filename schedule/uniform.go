@@ -48,15 +48,15 @@ func (p *Plan) pace(l *learned, r Rate, seen bool) Rate {
 	case p.Uniform:
 		return Rate{fullyHomogeneous, fullyHomogeneous / p.same()}
 	case seen && !p.believes(l) && p.Budget > 0:
-		return Rate{fullyHomogeneous, fullyHomogeneous / min(r.PerDay(), p.once())}
+		return Rate{fullyHomogeneous, fullyHomogeneous / min(r.PerDay(), p.cautiousRate())}
 	}
 	return r
 }
 
-// pull returns the weight that sets the interval of a page. If visits tell nothing about its rate, that
+// effectiveWeight returns the weight that sets the interval of a page. If visits tell nothing about its rate, that
 // is its distance from the mean halved, as a logarithm: the important pages may be those that change so often
 // that visits are in vain.
-func (p *Plan) pull(l *learned, seen bool, weight float64) float64 {
+func (p *Plan) effectiveWeight(l *learned, seen bool, weight float64) float64 {
 	if seen && !p.believes(l) {
 		return math.Sqrt(weight * p.mean())
 	}
@@ -66,7 +66,7 @@ func (p *Plan) pull(l *learned, seen bool, weight float64) float64 {
 // same returns the rate at which all pages are taken to change if they are not told apart:
 // their common one, but at most once in two mean intervals.
 func (p *Plan) same() float64 {
-	return min(p.common().PerDay(), p.once())
+	return min(p.common().PerDay(), p.cautiousRate())
 }
 
 // common returns the common rate of all pages, if they are not told apart.
@@ -85,12 +85,12 @@ func (p *Plan) pairs(url string) bool {
 	return p == nil || !p.Uniform || p.probes(url)
 }
 
-// probesOf is the number of pages of which one shows what telling all apart would gain. It costs each up to
-// a sixth of its freshness.
-const probesOf = 8
+// One page in probeEvery probes. Probing costs a page up to a sixth of its freshness.
+const probeEvery = 8
 
-// probes reports whether a page shows what telling all apart would gain.
-func (p *Plan) probes(url string) bool { return hash(url)>>8%probesOf == 0 }
+// probes reports whether a page belongs to the sample that shows what telling all pages apart would
+// gain, and whether signatures see noise.
+func (p *Plan) probes(url string) bool { return hash(url)>>8%probeEvery == 0 }
 
 // beat returns a common interval made 2 to 5 % longer or shorter, by a different amount for each
 // page. Otherwise a page that changes once a week would forever be visited at the same, random,

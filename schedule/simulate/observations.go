@@ -140,7 +140,7 @@ type observations struct {
 	columns []string
 	flags   []bool // which columns say only whether something has changed
 	sums    []int  // which columns are signatures
-	of      map[string][]observation
+	byPage  map[string][]observation
 	order   []string
 	comma   rune // the separator of columns; a blank stands for any white space
 	dates   span
@@ -202,11 +202,11 @@ func archived() []string {
 func newObservations(line string) (o *observations, names bool, err error) {
 	if cells := strings.Fields(line); len(cells) == len(archived()) && len(cells[1]) == len("20060102150405") && strings.Contains(cells[2], "://") {
 		if _, ok := parseTime(cells[1]); ok {
-			return &observations{columns: archived(), flags: make([]bool, len(cells)), sums: []int{5}, of: map[string][]observation{}, comma: ' '}, false, nil
+			return &observations{columns: archived(), flags: make([]bool, len(cells)), sums: []int{5}, byPage: map[string][]observation{}, comma: ' '}, false, nil
 		}
 	}
 	for _, comma := range "\t,; " {
-		o = &observations{of: map[string][]observation{}, comma: comma}
+		o = &observations{byPage: map[string][]observation{}, comma: comma}
 		header, err := o.split(line)
 		if err != nil {
 			continue
@@ -325,10 +325,10 @@ func (o *observations) add(line string, n int) error {
 	if x.event == 0 && !x.gone && !x.same && !slices.ContainsFunc(x.sums, func(s string) bool { return s != "" }) {
 		return errors.New("no signature")
 	}
-	if _, ok := o.of[x.page]; !ok {
+	if _, ok := o.byPage[x.page]; !ok {
 		o.order = append(o.order, x.page)
 	}
-	o.of[x.page] = append(o.of[x.page], x)
+	o.byPage[x.page] = append(o.byPage[x.page], x)
 	return nil
 }
 
@@ -353,7 +353,7 @@ func kindOf(text string) (Kind, bool) {
 // at most a few in a hundred were looked at twice.
 func (o *observations) beginning() (from, to time.Time) {
 	var again []time.Time
-	for _, all := range o.of {
+	for _, all := range o.byPage {
 		if at := all[0].at; from.IsZero() || at.Before(from) {
 			from = at
 		}
@@ -370,13 +370,13 @@ func (o *observations) beginning() (from, to time.Time) {
 
 // pages makes histories of the observations. fail names the line.
 func (o *observations) pages(fail func(line int, err error) error) ([]Page, error) {
-	for _, all := range o.of {
+	for _, all := range o.byPage {
 		slices.SortStableFunc(all, func(a, b observation) int { return a.at.Compare(b.at) })
 	}
 	var pages []Page
 	from, to := o.beginning()
 	for _, url := range o.order {
-		all := o.of[url]
+		all := o.byPage[url]
 		p := Page{URL: url, Until: all[len(all)-1].at}
 		for i := range all {
 			x := &all[i]
@@ -458,7 +458,7 @@ func (o *observations) markAlwaysDiffering(pages []Page) {
 	hosts := map[column]looks{}
 	all := make([][]looks, len(pages))
 	for i := range pages {
-		all[i] = o.looks(o.of[pages[i].URL])
+		all[i] = o.looks(o.byPage[pages[i].URL])
 		for k, l := range all[i] {
 			at := column{crawldb.Host(pages[i].URL), k}
 			h := hosts[at]

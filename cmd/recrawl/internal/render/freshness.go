@@ -54,7 +54,7 @@ func Freshness(w io.Writer, f *recrawl.Freshness, wants []float64) {
 }
 
 // noise reports a host whose signature may see too much.
-func noise(n schedule.Noisy) string {
+func noise(n schedule.NoisyHost) string {
 	host := n.Host
 	if host == "" {
 		host = "hosts of few pages, together"
@@ -95,17 +95,17 @@ func backlog(f *recrawl.Freshness) string {
 	if f.Forecast != nil && f.Budget > 0 {
 		s += fmt.Sprintf("; %d are worth a visit within the budget, which takes at least %s", f.Forecast.Worth, Days(float64(f.Forecast.Worth)/f.Budget))
 	}
-	if f.Pace.Since.IsZero() {
+	if f.Trend.Since.IsZero() {
 		return s
 	}
 	gone := ", so the backlog never clears"
 	if at, ok := f.BacklogEnd(); ok {
 		gone = fmt.Sprintf(", so the backlog clears in %s, on %s", Age(at.Sub(f.At)), at.UTC().Format(time.DateOnly))
 	}
-	if f.At.Sub(f.Pace.Since) < time.Hour {
+	if f.At.Sub(f.Trend.Since) < time.Hour {
 		gone = "" // the links of the first pages say nothing about the days to come
 	}
-	return s + fmt.Sprintf("; since %s, %s a day were visited for the first time and %s found%s", Time(f.Pace.Since), digits3(f.Pace.Visited), digits3(f.Pace.Found), gone)
+	return s + fmt.Sprintf("; since %s, %s a day were visited for the first time and %s found%s", Time(f.Trend.Since), digits3(f.Trend.Visited), digits3(f.Trend.Found), gone)
 }
 
 func budgetUsed(f *recrawl.Freshness) string {
@@ -255,8 +255,8 @@ func NewFreshnessJSON(f *recrawl.Freshness, wants []float64) *FreshnessJSON {
 	if !f.UsedSince.IsZero() {
 		j.UsedPerDay, j.UsedSince = &f.Used, &f.UsedSince
 	}
-	if !f.Pace.Since.IsZero() {
-		j.Backlog.Since, j.Backlog.Visited, j.Backlog.Found = &f.Pace.Since, &f.Pace.Visited, &f.Pace.Found
+	if !f.Trend.Since.IsZero() {
+		j.Backlog.Since, j.Backlog.Visited, j.Backlog.Found = &f.Trend.Since, &f.Trend.Visited, &f.Trend.Found
 	}
 	if at, ok := f.BacklogEnd(); ok && f.Never > 0 {
 		j.Backlog.Gone = &at

@@ -17,7 +17,7 @@ func TestBacklogOfYoungCrawl(t *testing.T) {
 	} {
 		var f recrawl.Freshness
 		f.At, f.Never = now, 9
-		f.Pace = schedule.Pace{Since: now.Add(-since), Visited: 1000, Found: 5000}
+		f.Trend = schedule.BacklogTrend{Since: now.Add(-since), Visited: 1000, Found: 5000}
 		if got := backlog(&f); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
