@@ -15,7 +15,7 @@ import (
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol/httpproto"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/scoring/rank"

@@ -11,8 +11,8 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/protocol/webtest"
-	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 

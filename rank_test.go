@@ -11,9 +11,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"

@@ -17,7 +17,7 @@ import (
 	"github.com/recrawl/recrawl/internal/grace"
 	"github.com/recrawl/recrawl/internal/weburl"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 
 	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/segment"

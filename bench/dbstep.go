@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/generate"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/parse/htmlparse"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/protocol/webtest"
-	"github.com/recrawl/recrawl/robots"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 )

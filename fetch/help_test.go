@@ -17,7 +17,7 @@ import (
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"
 	"github.com/recrawl/recrawl/stores/memstore"

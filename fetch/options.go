@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"

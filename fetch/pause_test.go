@@ -22,7 +22,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // broken is an answer that is an error of the server.

@@ -4,7 +4,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // Some servers send X-Robots-Tag with "not modified", too, and some do not: RFC 9110 section 15.4.5

@@ -15,7 +15,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse/sitemap"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/signature"

@@ -10,7 +10,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/segment"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/generate"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/stores/memstore"
 )

@@ -40,23 +40,23 @@ var repo = policy{
 		"urlfilter/urlfiltertest": {kit, "internal/kit"},
 		"signature":               {policyKind, "page"},
 
-		"protocol":              {adapter, "page"},
-		"protocol/httpproto":    {adapter, "page protocol internal/directives internal/recent internal/unpack internal/webhost internal/weburl"},
-		"protocol/fileproto":    {adapter, "page protocol"},
-		"protocol/protocoltest": {kit, "internal/kit"},
-		"robots":                {adapter, "page hostdb protocol internal/directives internal/weburl"},
-		"robots/temotorobots":   {adapter, "robots"},
-		"parse":                 {adapter, "page"},
-		"parse/htmlparse":       {adapter, "page parse internal/charset internal/directives internal/javaurl internal/weburl"},
-		"parse/parsetest":       {kit, "internal/kit"},
-		"parse/sitemap":         {adapter, "internal/charset internal/unpack internal/weburl"},
-		"nutch/expression":      {adapter, "crawldb hostdb"},
-		"nutch/nutchtext":       {adapter, "crawldb hostdb linkdb internal/textlines"},
-		"protocol/webtest":      {adapter, "page protocol"},
+		"protocol":                     {adapter, "page"},
+		"protocol/httpproto":           {adapter, "page protocol internal/directives internal/recent internal/unpack internal/webhost internal/weburl"},
+		"protocol/fileproto":           {adapter, "page protocol"},
+		"protocol/protocoltest":        {kit, "internal/kit"},
+		"protocol/robots":              {adapter, "page hostdb protocol internal/directives internal/weburl"},
+		"protocol/robots/temotorobots": {adapter, "protocol/robots"},
+		"parse":                        {adapter, "page"},
+		"parse/htmlparse":              {adapter, "page parse internal/charset internal/directives internal/javaurl internal/weburl"},
+		"parse/parsetest":              {kit, "internal/kit"},
+		"parse/sitemap":                {adapter, "internal/charset internal/unpack internal/weburl"},
+		"nutch/expression":             {adapter, "crawldb hostdb"},
+		"nutch/nutchtext":              {adapter, "crawldb hostdb linkdb internal/textlines"},
+		"protocol/webtest":             {adapter, "page protocol"},
 
-		"inject":          {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines"},
+		"crawldb/inject":  {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
-		"fetch":           {verb, "page crawldb hostdb parse protocol robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/recent internal/weburl"},
+		"fetch":           {verb, "page crawldb hostdb parse protocol protocol/robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/recent internal/weburl"},
 		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
 		"scoring/rank":    {verb, "crawldb protocol schedule scoring segment internal/extsort"},
 		"crawldb/dedup":   {verb, "crawldb hostdb internal/extsort"},
@@ -84,12 +84,12 @@ var repo = policy{
 		"internal/hostile":    {tool, ""},
 		"internal/kit":        {frame, ""},
 
-		"nutch/nutchconf": {front, ". crawldb crawldb/dedup nutch/expression fetch generate hostdb hostdb/hoststat index inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
+		"nutch/nutchconf": {front, ". crawldb crawldb/dedup nutch/expression fetch generate hostdb hostdb/hoststat index crawldb/inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring signature update urlfilter"},
 		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
-		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto robots parse parse/htmlparse " +
-			"inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
+		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +
+			"crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a
@@ -98,7 +98,7 @@ var repo = policy{
 		"github.com/cespare/xxhash/v2":  "generate scoring/rank internal/extsort stores/dirstore",
 		"github.com/expr-lang/expr":     "nutch/expression",
 		"github.com/klauspost/compress": "segment protocol/httpproto internal/unpack",
-		"github.com/temoto/robotstxt":   "robots/temotorobots",
+		"github.com/temoto/robotstxt":   "protocol/robots/temotorobots",
 		"golang.org/x/net":              "hostdb urlfilter parse/htmlparse protocol/httpproto internal/webhost",
 		"golang.org/x/sync":             "fetch",
 		"golang.org/x/text":             "parse/htmlparse parse/sitemap internal/charset",
@@ -115,7 +115,7 @@ var repo = policy{
 		"parse/htmlparse":         "plain tagClasses",
 		"parse/parsetest":         "fills made pieces",
 		"protocol/httpproto":      "badPorts compatible dateLayouts global6 nat64 nat64Local sixToFour special teredo",
-		"robots":                  "fields plain",
+		"protocol/robots":         "fields plain",
 		"schedule":                "oldest",
 		"schedule/scheduletest":   "ages intervals now outcomes",
 		"scoring/scoringtest":     "amounts scores start",

@@ -126,9 +126,9 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 		{"vocabulary that imports", table("page", row{vocabulary, "internal/sort crawldb"}), "page, a vocabulary, may import crawldb, a noun"},
 		{"a noun that imports a policy", table("crawldb", row{noun, "schedule"}), "crawldb, a noun, may import schedule, a policy"},
 		{"a noun that imports an adapter", func(p *policy, _ fstest.MapFS) {
-			p.packages["robots"] = row{adapter, ""}
-			p.packages["crawldb"] = row{noun, "robots"}
-		}, "crawldb, a noun, may import robots"},
+			p.packages["protocol/robots"] = row{adapter, ""}
+			p.packages["crawldb"] = row{noun, "protocol/robots"}
+		}, "crawldb, a noun, may import protocol/robots"},
 		{"a policy that imports a store", table("schedule", row{policyKind, "stores/mem"}), "schedule, a policy, may import stores/mem, a store"},
 		{"a policy that imports a verb", table("schedule", row{policyKind, "update"}), "schedule, a policy, may import update, a verb"},
 		{"verbs that import each other", table("fetch", row{verb, "update"}), "fetch, a verb, may import update, a verb"},

@@ -19,9 +19,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
 	"github.com/recrawl/recrawl/index"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/page"

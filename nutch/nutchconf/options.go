@@ -5,9 +5,9 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
 	"github.com/recrawl/recrawl/index"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/protocol/fileproto"
 	"github.com/recrawl/recrawl/urlfilter"
 )

@@ -8,11 +8,11 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/dedup"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/hostdb/hoststat"
 	"github.com/recrawl/recrawl/index"
-	"github.com/recrawl/recrawl/inject"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/nutch/expression"
 	"github.com/recrawl/recrawl/schedule"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/urlfilter"
 )

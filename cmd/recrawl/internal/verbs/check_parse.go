@@ -14,7 +14,7 @@ import (
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/urlfilter"
 )

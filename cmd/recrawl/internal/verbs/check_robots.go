@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 func (a *app) checkRobots() *cli.Command {

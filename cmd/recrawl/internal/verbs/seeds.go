@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
-	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/crawldb/inject"
 )
 
 // seedFileFormat explains the format of a seed file.

@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
-	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/warc"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 func TestExplainNamesTheLine(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/robots"
-	"github.com/recrawl/recrawl/robots/temotorobots"
+	"github.com/recrawl/recrawl/protocol/robots"
+	"github.com/recrawl/recrawl/protocol/robots/temotorobots"
 )
 
 func TestAliases(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/page"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // asks spells what directives ask for: i, f and a, and the time if there is one.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/recrawl/recrawl/internal/testlevel"
-	"github.com/recrawl/recrawl/robots"
-	"github.com/recrawl/recrawl/robots/temotorobots"
+	"github.com/recrawl/recrawl/protocol/robots"
+	"github.com/recrawl/recrawl/protocol/robots/temotorobots"
 )
 
 // temotoDiffers names the tests of the corpus in which temoto/robotstxt gives

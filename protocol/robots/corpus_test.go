@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // A testCase is one line of testdata/cases.jsonl, whose README says more.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/stores/memstore"
 	"github.com/recrawl/recrawl/urlfilter"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/robots"
-	"github.com/recrawl/recrawl/robots/temotorobots"
+	"github.com/recrawl/recrawl/protocol/robots"
+	"github.com/recrawl/recrawl/protocol/robots/temotorobots"
 )
 
 // TestKnownFaults: each fault of the package comment is one, so that a version

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // The examples of RFC 9309: section 5.1, section 5.2, and the tables of 2.2.2 and

@@ -34,7 +34,7 @@ import (
 
 	"github.com/temoto/robotstxt"
 
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // Parse reads a robots.txt file, at most robots.MaxBytes of it, for the crawler with the

@@ -16,7 +16,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 const (

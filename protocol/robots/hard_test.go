@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/recrawl/recrawl/robots"
-	"github.com/recrawl/recrawl/robots/temotorobots"
+	"github.com/recrawl/recrawl/protocol/robots"
+	"github.com/recrawl/recrawl/protocol/robots/temotorobots"
 )
 
 // encode returns a text as UTF-16 without a byte order mark.

@@ -3,8 +3,8 @@ package temotorobots_test
 import (
 	"fmt"
 
-	"github.com/recrawl/recrawl/robots"
-	"github.com/recrawl/recrawl/robots/temotorobots"
+	"github.com/recrawl/recrawl/protocol/robots"
+	"github.com/recrawl/recrawl/protocol/robots/temotorobots"
 )
 
 func Example() {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recrawl/recrawl/robots"
+	"github.com/recrawl/recrawl/protocol/robots"
 )
 
 // A decision is one record of testdata/decided.txt.

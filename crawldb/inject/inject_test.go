@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/inject"
+	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/stores/memstore"
