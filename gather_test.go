@@ -31,7 +31,7 @@ func newEndless(w *webtest.Web, pause, interval time.Duration) *endless {
 	e.opts.Fetch.Politeness.Delay = pause
 	e.opts.Fetch.Sitemaps.NoDiscovery = true
 	e.opts.Schedule = schedule.Default{DefaultInterval: interval}
-	e.opts.OnRound = func(r recrawl.Report) { e.rounds += r.Rounds }
+	e.opts.Hooks.Round = func(r recrawl.Report) { e.rounds += r.Rounds }
 	e.opts.Fetch.OnVisit = func(v segment.Visit, _ fetch.Progress) {
 		e.visits[v.URL] = append(e.visits[v.URL], v.Time)
 	}

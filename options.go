@@ -118,13 +118,8 @@ type Options struct {
 	// pages needs it: a page with the same text may have begun to ask not to be indexed,
 	// and a redirect may lead elsewhere than before.
 	EveryVisit bool
-	// OnRound, if not nil, is called with the report of each round that worked on a
-	// segment, when it is over: for a service that has one Run for years and figures to
-	// show. A round that failed or was cancelled is reported too, and again when the next
-	// one resumes it, each time with what was done then, so that the reports add up to
-	// that of Run. It is called by one goroutine at a time, and the next round waits for
-	// it.
-	OnRound func(r Report)
+	// Hooks are called as rounds go on, for metrics and traces.
+	Hooks Hooks
 
 	// Run says how rounds follow each other.
 	Run RunOptions
@@ -137,7 +132,9 @@ type Options struct {
 	ReadOnly bool
 	// Now is the time to record; nil means time.Now. Pauses do not depend on it.
 	Now func() time.Time
-	// Logger receives anything unusual; nil means no logging.
+	// Logger receives anything unusual at the levels Info, Warn and Error, each round at Info, and
+	// each stage at Debug; nil means no logging. The keys are the same in all records: stage,
+	// segment, host, url, consumer, elapsed, error, and numbers by what they count, such as pages.
 	Logger *slog.Logger
 }
 

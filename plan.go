@@ -152,11 +152,11 @@ func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*sche
 	if out == nil {
 		out = &schedule.Outlook{}
 	}
-	c.opts.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", roundShare(out.Freshness), "important fresh", roundShare(out.Weighted),
-		"never visited", out.Never, "overdue", out.Overdue, "budget a day", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
+	c.opts.Logger.Info("recrawl: a plan was made", "pages", out.Pages, "fresh", roundShare(out.Freshness), "fresh_weighted", roundShare(out.Weighted),
+		"never_visited", out.Never, "overdue", out.Overdue, "budget", math.Round(p.Budget), "used", math.Round(used), "needed", math.Round(p.Needed))
 	if e, ok := c.planner().(schedule.Estimator); ok {
 		if set, inForce := e.MaxIntervals(); inForce > set {
-			c.opts.Logger.Warn("recrawl: the budget is too small to visit each page within the greatest interval", "greatest interval", set, "in force", inForce.Round(time.Hour))
+			c.opts.Logger.Warn("recrawl: the budget is too small to visit each page within the greatest interval", "interval", set, "interval_in_force", inForce.Round(time.Hour))
 		}
 	}
 	for _, n := range out.Noisy {

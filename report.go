@@ -48,7 +48,7 @@ type Report struct {
 	// Events counts the calls of OnPage.
 	Events int
 	// NextDue is when the next page is due; zero if more is due already, or if that is not
-	// known. After a round that worked on a segment it is known only in OnRound, and only if
+	// known. After a round that worked on a segment it is known only in Hooks.Round, and only if
 	// the crawl db is a crawldb.DueStore.
 	NextDue time.Time
 	// Elapsed is how long the rounds took, not counting the time Run waited for pages to

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
-	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/generate"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/protocol"
@@ -53,17 +52,22 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why roundCal
 	began := time.Now()
 	c.reload()
 	var r Report
-	err := c.processNext(ctx, o, why, &r)
-	if err == nil {
-		r.Freshness, err = c.plannedFreshness(ctx)
-	}
-	if err == nil && r.Rounds > 0 && c.opts.OnRound != nil {
-		r.NextDue, err = c.nextDue(ctx)
-	}
+	err := c.inStage(ctx, roundStage, "", func(ctx context.Context) (did []any, err error) {
+		if err = c.processNext(ctx, o, why, &r); err == nil {
+			r.Freshness, err = c.plannedFreshness(ctx)
+		}
+		if err == nil && r.Rounds > 0 && c.opts.Hooks.Round != nil {
+			r.NextDue, err = c.nextDue(ctx)
+		}
+		if r.Rounds > 0 {
+			did = []any{"segment", r.Segments[0], "pages", r.Visited(), "bytes", r.Bytes, "links", r.Links, "events", r.Events}
+		}
+		return did, err
+	})
 	r.Elapsed = time.Since(began)
 	c.status.addRound(&r)
-	if r.Rounds > 0 && c.opts.OnRound != nil {
-		c.opts.OnRound(r)
+	if r.Rounds > 0 && c.opts.Hooks.Round != nil {
+		c.opts.Hooks.Round(r)
 	}
 	return r, err
 }
@@ -137,7 +141,7 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCa
 	if why == calledByRun && c.gathers() {
 		run = c.gatherer.Run
 	}
-	g, err := run(ctx, c.stores.Crawl, c.stores.Segments, o)
+	g, err := c.generate(ctx, run, o)
 	for _, url := range g.RejectedSeeds {
 		r.RefusedSeeds = append(r.RefusedSeeds, segment.Visit{URL: url, Outcome: protocol.Outcome{Code: protocol.Refused, Reason: "the rules reject it"}})
 	}
@@ -190,7 +194,7 @@ func (c *Crawler) processSegment(ctx context.Context, name string, end <-chan st
 	if end != nil {
 		o.Limits.End = end
 	}
-	f, err := fetch.Run(ctx, c.stores.Segments, name, o)
+	f, err := c.fetchSegment(ctx, name, o)
 	r.Visits, r.Bytes, r.Links, r.LinksRejected = f.Visits, f.Bytes, f.Links, f.LinksRejected
 	r.RefusedSeeds = append(r.RefusedSeeds, f.RefusedSeeds...)
 	r.Redirects, r.Sitemaps, r.refused = f.Redirects, f.Sitemaps, c.status.takeRefused()
@@ -223,10 +227,7 @@ func (c *Crawler) processSegment(ctx context.Context, name string, end <-chan st
 		}
 	}
 	c.status.setStage("pages", name)
-	if err := c.publish(ctx, name); err != nil {
-		return err
-	}
-	if r.Events, err = c.deliver(ctx, name); err != nil {
+	if r.Events, err = c.publishAndDeliver(ctx, name); err != nil {
 		return err
 	}
 	if err := c.sweepAsDedup(ctx); err != nil {
@@ -236,6 +237,17 @@ func (c *Crawler) processSegment(ctx context.Context, name string, end <-chan st
 		return err
 	}
 	return c.applyRetention(ctx)
+}
+
+// publishAndDeliver appends the events of a segment to the change feed, and calls OnPage with them.
+func (c *Crawler) publishAndDeliver(ctx context.Context, name string) (events int, err error) {
+	err = c.inStage(ctx, "pages", name, func(ctx context.Context) (did []any, err error) {
+		if err = c.publish(ctx, name); err == nil {
+			events, err = c.deliver(ctx, name)
+		}
+		return []any{"events", events}, err
+	})
+	return events, err
 }
 
 // nextDue returns when the next page is due: zero if one is due already, or if only a scan of all

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"strings"
 
+	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/dedup"
 	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/fetch"
@@ -31,7 +33,11 @@ func (c *Crawler) InjectSeeds(ctx context.Context, seeds iter.Seq2[inject.Seed, 
 	if o.Now == nil {
 		o.Now = c.opts.Now
 	}
-	r, err := inject.Run(ctx, c.stores.Crawl, seeds, o)
+	var r inject.Report
+	err := c.inStage(ctx, "inject", "", func(ctx context.Context) (did []any, err error) {
+		r, err = inject.Run(ctx, c.stores.Crawl, seeds, o)
+		return []any{"seeds", r.Seeds, "new", r.New}, err
+	})
 	if len(r.Bad) > 0 {
 		c.opts.Logger.Warn("recrawl: seeds were left out", "filtered", r.Filtered, "invalid", r.Invalid, "first", r.Bad[0].Error())
 	}
@@ -61,7 +67,16 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 	if err != nil || !until.IsZero() {
 		return generate.Report{NextDue: until}, err
 	}
-	return generate.Run(ctx, c.stores.Crawl, c.stores.Segments, o)
+	return c.generate(ctx, generate.Run, o)
+}
+
+// generate selects with a function that has the signature of generate.Run.
+func (c *Crawler) generate(ctx context.Context, run func(context.Context, crawldb.Store, segment.Store, generate.Options) (generate.Report, error), o generate.Options) (r generate.Report, err error) {
+	err = c.inStage(ctx, "generate", "", func(ctx context.Context) (did []any, err error) {
+		r, err = run(ctx, c.stores.Crawl, c.stores.Segments, o)
+		return []any{"segments", len(r.Segments), "pages", r.Selected}, err
+	})
+	return r, err
 }
 
 // GenerateFree fetches the given URLs now: it makes a segment of them, due or not, which the next
@@ -73,9 +88,10 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 func (c *Crawler) GenerateFree(ctx context.Context, urls iter.Seq2[string, error]) (generate.Report, error) {
 	o := c.generateOptions()
 	o.Known = c.stores.Crawl
-	r, err := generate.Free(ctx, c.stores.Segments, urls, o)
-	c.urge()
-	return r, err
+	defer c.urge()
+	return c.generate(ctx, func(ctx context.Context, _ crawldb.Store, s segment.Store, o generate.Options) (generate.Report, error) {
+		return generate.Free(ctx, s, urls, o)
+	}, o)
 }
 
 func (c *Crawler) generateOptions() generate.Options {
@@ -94,17 +110,29 @@ const defaultTopN = 50_000
 
 // Fetch visits and parses the pages of a segment: the second stage.
 func (c *Crawler) Fetch(ctx context.Context, name string) (fetch.Report, error) {
-	return fetch.Run(ctx, c.stores.Segments, name, c.fetchOptions(true))
+	return c.fetchSegment(ctx, name, c.fetchOptions(true))
 }
 
 // FetchOnly visits the pages of a segment and leaves their parsing to Parse.
 func (c *Crawler) FetchOnly(ctx context.Context, name string) (fetch.Report, error) {
-	return fetch.Run(ctx, c.stores.Segments, name, c.fetchOptions(false))
+	return c.fetchSegment(ctx, name, c.fetchOptions(false))
+}
+
+func (c *Crawler) fetchSegment(ctx context.Context, name string, o fetch.Options) (r fetch.Report, err error) {
+	err = c.inStage(ctx, "fetch", name, func(ctx context.Context) (did []any, err error) {
+		r, err = fetch.Run(ctx, c.stores.Segments, name, o)
+		return []any{"pages", r.Visited(), "bytes", r.Bytes, "links", r.Links, "robots", r.Robots}, err
+	})
+	return r, err
 }
 
 // Parse parses a segment that was fetched by FetchOnly.
-func (c *Crawler) Parse(ctx context.Context, name string) (fetch.Report, error) {
-	return fetch.Parse(ctx, c.stores.Segments, name, c.fetchOptions(true))
+func (c *Crawler) Parse(ctx context.Context, name string) (r fetch.Report, err error) {
+	err = c.inStage(ctx, "parse", name, func(ctx context.Context) (did []any, err error) {
+		r, err = fetch.Parse(ctx, c.stores.Segments, name, c.fetchOptions(true))
+		return []any{"pages", r.Parsed, "links", r.Links}, err
+	})
+	return r, err
 }
 
 func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
@@ -141,11 +169,20 @@ func (c *Crawler) lookup() func(ctx context.Context, host string) ([]netip.Addr,
 // Update folds a fetched segment into the crawl db: the third stage. If there is a
 // scoring.PageRank in Options.Scoring, it then updates the ranks: see package rank.
 // Updates run one at a time: of two of the same segment, the second finds it done.
-func (c *Crawler) Update(ctx context.Context, name string) (update.Report, error) {
+func (c *Crawler) Update(ctx context.Context, name string) (r update.Report, err error) {
 	if err := c.updateMutex.lock(ctx); err != nil {
 		return update.Report{}, err
 	}
 	defer c.updateMutex.unlock()
+	err = c.inStage(ctx, "update", name, func(ctx context.Context) (did []any, err error) {
+		r, err = c.updateSegment(ctx, name)
+		return []any{"pages", r.Visits, "links", r.Links, "overgrown", r.Overgrown}, err
+	})
+	return r, err
+}
+
+// updateSegment folds a segment in while updateMutex is held.
+func (c *Crawler) updateSegment(ctx context.Context, name string) (update.Report, error) {
 	o := c.updateOptions()
 	var err error
 	if o.Schedule, err = c.scheduleOfUpdate(ctx, o.Schedule); err != nil {
@@ -197,7 +234,12 @@ func (c *Crawler) Sweep(ctx context.Context, o update.SweepOptions) (update.Swee
 	if o.Now == nil {
 		o.Now = c.opts.Now
 	}
-	return update.Sweep(ctx, c.stores.Crawl, o)
+	var r update.SweepReport
+	err := c.inStage(ctx, "sweep", "", func(ctx context.Context) (did []any, err error) {
+		r, err = update.Sweep(ctx, c.stores.Crawl, o)
+		return nil, err
+	})
+	return r, err
 }
 
 // InvertLinks adds the links of parsed segments to the link db: the fourth
@@ -206,7 +248,12 @@ func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.I
 	if c.stores.Links == nil {
 		return linkdb.InvertReport{}, nil
 	}
-	return linkdb.Invert(ctx, c.stores.Links, c.stores.Segments, segments, c.opts.Invert)
+	var r linkdb.InvertReport
+	err := c.inStage(ctx, "invert", strings.Join(segments, " "), func(ctx context.Context) (did []any, err error) {
+		r, err = linkdb.Invert(ctx, c.stores.Links, c.stores.Segments, segments, c.opts.Invert)
+		return []any{"links", r.Links}, err
+	})
+	return r, err
 }
 
 // Dedup marks the duplicates in the crawl db: the fifth stage, which rounds
@@ -227,7 +274,12 @@ func (c *Crawler) markDuplicates(ctx context.Context) (dedup.Report, error) {
 	if c.opts.Dedup != nil {
 		o = *c.opts.Dedup
 	}
-	return dedup.Run(ctx, c.stores.Crawl, o)
+	var r dedup.Report
+	err := c.inStage(ctx, "dedup", "", func(ctx context.Context) (did []any, err error) {
+		r, err = dedup.Run(ctx, c.stores.Crawl, o)
+		return []any{"pages", r.Candidates, "duplicates", r.Duplicates}, err
+	})
+	return r, err
 }
 
 // sweepAsDedup does what Nutch's dedup does to all records besides. (Nutch:

@@ -93,9 +93,9 @@ func endlessRun(ctx context.Context, dir string, n, visits int, atOnce bool, gat
 	defer cancel()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, recrawl.Options{
 		Protocol: inMemory{p}, Run: recrawl.RunOptions{Wait: true, RoundTime: -1, Gather: gather},
-		Fetch:   fetch.Options{Politeness: fetch.Politeness{Delay: -1, NoRobots: true}},
-		Now:     func() time.Time { return begin.Add(time.Duration(clock.Load()) * time.Millisecond) },
-		OnRound: func(r recrawl.Report) { rounds += r.Rounds; visited.Add(int64(r.Visited())) },
+		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1, NoRobots: true}},
+		Now:   func() time.Time { return begin.Add(time.Duration(clock.Load()) * time.Millisecond) },
+		Hooks: recrawl.Hooks{Round: func(r recrawl.Report) { rounds += r.Rounds; visited.Add(int64(r.Visited())) }},
 	})
 	if err != nil {
 		return c, 0, err

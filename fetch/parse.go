@@ -151,7 +151,7 @@ func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed,
 		start := time.Now()
 		defer func() {
 			if took := time.Since(start); took > limit+parseGrace {
-				r.opts.Logger.Warn("fetch: the parser did not end in time", "url", c.URL, "limit", limit, "took", took)
+				r.opts.Logger.Warn("fetch: the parser did not end in time", "url", c.URL, "limit", limit, "elapsed", took)
 			}
 		}()
 	}

@@ -113,10 +113,10 @@ func service(ctx context.Context, dir, notes, connectTo string, seeds []string) 
 		},
 		Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Run:   recrawl.RunOptions{Wait: true}, Retention: recrawl.Retention{Segments: 10, Bytes: 512 << 10},
-		OnRound: func(r recrawl.Report) {
+		Hooks: recrawl.Hooks{Round: func(r recrawl.Report) {
 			line, _ := json.Marshal(serviceRound{r.Rounds, r.Visited()})
 			rounds.Write(append(line, '\n'))
-		},
+		}},
 	}
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, options)
 	if err != nil {

@@ -44,9 +44,9 @@ func run(ctx context.Context, out io.Writer) error {
 	w, err := open(stores, sites, recrawl.Options{
 		Agent: "operate", Protocol: web.Protocol(), Now: clock.Now, Retention: recrawl.Retention{Segments: 3}, Fetch: fetch.Options{Politeness: fetch.Politeness{Delay: -1}},
 		Schedule: schedule.Learned{Budget: 24}, // visits a day, of all sites
-		OnRound: func(r recrawl.Report) { // where a service would set its metrics
+		Hooks: recrawl.Hooks{Round: func(r recrawl.Report) { // where a service would set its metrics
 			fmt.Fprintf(out, "  round: %d visits, %d skipped\n", r.Visited()-r.Visits[protocol.Skipped], r.Visits[protocol.Skipped])
-		},
+		}},
 	})
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (d *DB) openEngine(o Options, fresh bool) (err error) {
 	under := d.under
 	if o.fs == nil && o.Logger != nil {
 		under, d.fsCloser = vfs.WithDiskHealthChecks(under, slowDisk, nil, func(i vfs.DiskSlowInfo) {
-			d.log.Warn("pebblestore: the disk is slow", "dir", d.dir, "op", i.OpType.String(), "file", i.Path, "took", i.Duration)
+			d.log.Warn("pebblestore: the disk is slow", "dir", d.dir, "op", i.OpType.String(), "file", i.Path, "elapsed", i.Duration)
 		})
 		d.under = under
 	}
