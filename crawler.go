@@ -65,6 +65,7 @@ type Crawler struct {
 	wakeup       chan struct{} // ends the wait of a Run
 	urgent       chan struct{} // ends a round: see endForUrgent
 	status       status
+	history      history
 	current      currentPlanner
 	delivered    delivered         // used only while roundMutex is held
 	gatherer     generate.Gatherer // likewise

@@ -76,7 +76,7 @@ func (c *Crawler) oneRound(ctx context.Context, o generate.Options, why roundCal
 // round has one set of rules. A bad file is no reason to stop: its former rules
 // stay in force.
 func (c *Crawler) reload() {
-	for _, r := range append([]urlfilter.Reloader{c.opts.Rules}, c.opts.Reload...) {
+	for _, r := range c.reloaders() {
 		switch changed, err := r.Reload(); {
 		case err != nil:
 			c.opts.Logger.Warn("recrawl: rules could not be read again and stay as they were", "error", err)
@@ -84,6 +84,10 @@ func (c *Crawler) reload() {
 			c.opts.Logger.Info("recrawl: rules were read again")
 		}
 	}
+}
+
+func (c *Crawler) reloaders() []urlfilter.Reloader {
+	return append([]urlfilter.Reloader{c.opts.Rules}, c.opts.Reload...)
 }
 
 func (c *Crawler) processNext(ctx context.Context, o generate.Options, why roundCaller, r *Report) error {

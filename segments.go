@@ -268,8 +268,16 @@ func (c *Crawler) finishSegment(ctx context.Context, name string) error {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
+	written, err := c.addHistory(ctx, marks)
+	if err != nil {
+		return err
+	}
 	marks[segment.RoundMark(name)] = segment.Round{Done: true, Number: round.Number}.String()
-	return c.setMarks(ctx, marks)
+	if err := c.setMarks(ctx, marks); err != nil {
+		return err
+	}
+	written()
+	return nil
 }
 
 // hasMarks reports whether a segment has left a mark.

@@ -24,6 +24,7 @@ package crawldb
 //	feed/N                    recrawl            the segment with that number: name, time, bytes, events
 //	consumers                 recrawl            the names of the consumers of the feed
 //	consumer/NAME             recrawl            how far a consumer has come
+//	history                   recrawl            what the crawl has done, in points of time
 //	run/rounds, run/ahead     recrawl            what a Run has started
 //	schedule/plan             recrawl            the plan of a learned schedule
 //	schedule/account          recrawl            the visits that the plan has paid for
