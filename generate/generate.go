@@ -234,19 +234,19 @@ type job struct {
 	report   Report
 	asked    string // the last URL passed to policies
 
-	makes   []*making
-	place   placer
-	placed  map[string]bool // URLs that have been placed
-	known   map[string]hostInfo
-	parts   map[string]int // how many of each part were placed
-	hosts   map[string]*hostState
-	counts  map[string]*counted
-	domains map[string]*domain
-	keys    crawldb.Keys
-	order   []byte     // scratch, for a key
-	waiting []*counted // hosts that a window holds
-	indexed bool       // candidates come from an index
-	soon    *Gatherer  // nil if only what is due is selected
+	makes    []*making
+	place    placer
+	placed   map[string]bool // URLs that have been placed
+	known    map[string]hostInfo
+	parts    map[string]int // how many of each part were placed
+	hosts    map[string]*hostState
+	counts   map[string]*counted
+	domains  map[string]*domain
+	keys     crawldb.Keys
+	order    []byte     // scratch, for a key
+	windowed []*counted // those that a window holds
+	indexed  bool       // candidates come from an index
+	soon     *Gatherer  // nil if only what is due is selected
 }
 
 // making is a segment in the making.
@@ -290,7 +290,7 @@ func (j *job) make(ctx context.Context) (err error) {
 			err = fmt.Errorf("%q: a rule, the schedule or another policy panicked: %v", j.asked, p)
 		}
 	}()
-	if err := j.selectAll(ctx, j.fairly(ctx, j.candidates(ctx))); err != nil {
+	if err := j.selectAll(ctx, j.inTurns(ctx, j.candidates(ctx))); err != nil {
 		return err
 	}
 	if j.soon != nil {

@@ -29,9 +29,9 @@ type counted struct {
 	key      string
 	placed   tallies // by exactPlacer; nil if it was never asked
 	nutch    *nutchHost
-	waiting  *waiting // in a window
-	affected bool     // more of it was found than its limit
-	turn     uint32   // of the next on a list
+	window   *hostWindow // nil outside one
+	affected bool        // more of it was found than its limit
+	turn     uint32      // of the next on a list
 }
 
 // hostOf returns the state of the host of a URL.

@@ -158,7 +158,7 @@ func (j *job) candidates(ctx context.Context) iter.Seq2[crawldb.Candidate, error
 	j.indexed = true
 	q := j.query()
 	q.NotDue = j.seen
-	return j.read(ctx, ordered(index.Due(ctx, q), j.window()+levelExtra))
+	return j.read(ctx, ordered(index.Due(ctx, q), j.windowSize()+levelExtra))
 }
 
 // query asks an index for what is due at j.due. What is leased now may no longer be then: the index

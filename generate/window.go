@@ -2,13 +2,31 @@ package generate
 
 import (
 	"context"
+	"math"
 
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
-// waiting is what a window holds of one host, or of whatever By says.
-type waiting struct {
+// How many candidates are examined to divide the room for some: twice as many,
+// plus this number.
+const (
+	windowFactor = 2
+	windowExtra  = 4096
+)
+
+// windowSize is how many candidates are examined together, so that the parts of a domain can
+// take turns: all of them if all are selected.
+func (j *job) windowSize() int {
+	const most = math.MaxInt / 2
+	if j.o.TopN <= 0 || j.o.TopN > (most-windowExtra)/windowFactor/j.o.Segments {
+		return most
+	}
+	return windowFactor*j.o.TopN*j.o.Segments + windowExtra
+}
+
+// hostWindow is what a window holds of one host, or of whatever By says.
+type hostWindow struct {
 	left    int      // how many there is room for
 	passed  int      // how many have passed the rules
 	urls    []string // those not checked yet
@@ -17,21 +35,21 @@ type waiting struct {
 }
 
 // enough reports whether the URLs that have passed the rules take all the room.
-func (w *waiting) enough() bool { return w != nil && w.whole && w.passed >= w.left }
+func (w *hostWindow) enough() bool { return w != nil && w.whole && w.passed >= w.left }
 
-// lookAt counts a candidate of a host in a window. Once the window has as many of a host as
+// countInWindow counts a candidate of a host in a window. Once the window has as many of a host as
 // there is room for, and the parts of its domain do not take turns, more of them need not be
 // checked: they would be rejected anyway.
-func (j *job) lookAt(ctx context.Context, url string, h *hostState) error {
+func (j *job) countInWindow(ctx context.Context, url string, h *hostState) error {
 	limit := j.limitOf(h.name)
 	if limit < 0 || h.limited == nil || h.name == "" || j.o.MaxPerPart > 0 {
 		return nil
 	}
-	w := h.limited.waiting
+	w := h.limited.window
 	if w == nil {
-		w = &waiting{left: j.place.left(h.limited, limit)}
-		h.limited.waiting = w
-		j.waiting = append(j.waiting, h.limited)
+		w = &hostWindow{left: j.place.left(h.limited, limit)}
+		h.limited.window = w
+		j.windowed = append(j.windowed, h.limited)
 	}
 	if w.divided || w.enough() {
 		return nil
@@ -69,12 +87,12 @@ func (j *job) lookAt(ctx context.Context, url string, h *hostState) error {
 	return nil
 }
 
-// leave forgets what the window held.
-func (j *job) leave() {
-	for _, c := range j.waiting {
-		c.waiting = nil
+// clearWindow forgets what the window held.
+func (j *job) clearWindow() {
+	for _, c := range j.windowed {
+		c.window = nil
 	}
-	j.waiting = j.waiting[:0]
+	j.windowed = j.windowed[:0]
 }
 
 // limitOf returns how many URLs of a host may be selected for each segment, as far as is
@@ -101,5 +119,5 @@ func (j *job) want(host string) bool {
 	} else if key, ok := j.limitKey(host); ok { // it may never be a candidate: keep nothing
 		c = j.counts[key]
 	}
-	return c == nil || j.place.room(c, limit) && !c.waiting.enough()
+	return c == nil || j.place.room(c, limit) && !c.window.enough()
 }

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"iter"
-	"math"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -12,28 +11,11 @@ import (
 	"github.com/recrawl/recrawl/internal/frontier"
 )
 
-// How many candidates are examined to divide the room for some: twice as many,
-// plus this number.
-const (
-	windowFactor = 2
-	windowExtra  = 4096
-)
-
-// window is how many candidates are examined together; none if all are
-// selected.
-func (j *job) window() int {
-	const most = math.MaxInt / 2
-	if j.o.TopN <= 0 || j.o.TopN > (most-windowExtra)/windowFactor/j.o.Segments {
-		return most
-	}
-	return windowFactor*j.o.TopN*j.o.Segments + windowExtra
-}
-
-// fairly yields candidates in another order: the places of each registered domain
+// inTurns yields candidates in another order: the places of each registered domain
 // stay its own, but parts of a domain that may be endless take turns, with each
 // other and with all the rest. So an endless part takes its share and no more, and
 // if nothing else is due it takes everything.
-func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[candidate, error] {
+func (j *job) inTurns(ctx context.Context, best iter.Seq2[crawldb.Candidate, error]) iter.Seq2[candidate, error] {
 	if j.o.ExactTopN || j.o.NutchCompat || j.o.TopN <= 0 {
 		return func(yield func(candidate, error) bool) {
 			for c, err := range best {
@@ -47,7 +29,7 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 			}
 		}
 	}
-	size := j.window()
+	size := j.windowSize()
 	return func(yield func(candidate, error) bool) {
 		held := map[string]struct{}{} // an index may yield a record twice
 		var urls, tokens []string
@@ -65,7 +47,7 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 			}
 			urls, tokens, of = urls[:0], tokens[:0], of[:0]
 			clear(held)
-			j.leave()
+			j.clearWindow()
 			return true
 		}
 		for c, err := range best {
@@ -80,7 +62,7 @@ func (j *job) fairly(ctx context.Context, best iter.Seq2[crawldb.Candidate, erro
 			host := j.hostOf(c.URL)
 			urls, tokens, of = append(urls, c.URL), append(tokens, c.Token), append(of, host)
 			if j.indexed {
-				if err := j.lookAt(ctx, c.URL, host); err != nil {
+				if err := j.countInWindow(ctx, c.URL, host); err != nil {
 					yield(candidate{}, err)
 					return
 				}
