@@ -27,7 +27,7 @@ type dbJob struct {
 	Rounds int
 	Cache  int64 // bytes; zero for the default of the store
 	// Embedded leaves Go's collector as it is in a process that embeds recrawl; the
-	// command keeps some room for garbage, see cmd/recrawl/heaproom.go.
+	// command keeps some room for garbage, see package heaproom.
 	Embedded bool
 }
 

@@ -44,7 +44,7 @@ func (b Basic) KeepsHost(_ Scope, host string) bool {
 // begins.
 func (SessionIDs) KeepsHost(_ Scope, host string) bool { return strings.IndexByte(host, ';') < 0 }
 
-// KeepsHost reports whether it changes nothing but the query.
+// KeepsHost reports true, since only the query changes; with NutchCompat more may change.
 func (n queryNormalizer) KeepsHost(Scope, string) bool { return !n.NutchCompat }
 
 // KeepsHost reports whether it changes nothing but query and fragment.

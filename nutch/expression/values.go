@@ -364,13 +364,13 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 		if n, ok := whole(a); ok && n != math.MinInt64 {
 			return -n, nil
 		}
-		return signed(a, -1)
+		return withSign(a, -1)
 	}, get1)
 	one("j_pos", func(a any) (any, error) {
 		if n, ok := whole(a); ok {
 			return n, nil
 		}
-		return signed(a, 1)
+		return withSign(a, 1)
 	}, get1)
 	one("j_true", func(a any) (any, error) { return truth(a), nil }, test1)
 	one("j_filled", func(a any) (any, error) { return truth(a) || filled(a), nil }, test1)
@@ -414,7 +414,7 @@ func functions(regexps []*regexp.Regexp) []expr.Option {
 	return append(out, methods()...)
 }
 
-func signed(a any, by float64) (any, error) {
+func withSign(a any, sign float64) (any, error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -422,7 +422,7 @@ func signed(a any, by float64) (any, error) {
 	if !ok {
 		return nil, fail("%s is not a number", describe(a))
 	}
-	return by * f, nil
+	return sign * f, nil
 }
 
 // methods returns the methods of texts, each as a function of the text and its arguments.

@@ -44,7 +44,7 @@ const (
 //	3xx, five of them      followed, to other hosts too
 //	3xx, a sixth           as 4xx; so are a loop and a redirect without a target
 //	429, 5xx, no answer    the last good copy is valid; without one nothing may
-//	                       be visited for now ([Rules].unavailable)
+//	                       be visited for now ([Rules].Unavailable)
 //	the same for 30 days   as 4xx
 //
 // A server that fails is asked again after a minute, then after twice the time

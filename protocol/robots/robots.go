@@ -47,7 +47,7 @@ type Rules struct {
 	// in file order and without duplicates. They are as written: possibly
 	// relative, possibly on another host.
 	Sitemaps []string
-	// unavailable says that the file could not be fetched: the server fails,
+	// Unavailable says that the file could not be fetched: the server fails,
 	// and nothing may be visited until the file has been requested again. A
 	// visit that such rules forbid should be postponed, not given up.
 	Unavailable bool

@@ -40,14 +40,14 @@ be killed and run again.
 			if err != nil {
 				return err
 			}
-			before, err := databases(c.String("d"))
+			before, err := databasesSize(c.String("d"))
 			if err == nil {
 				err = db.(*pebblestore.DB).Compact(ctx)
 			}
 			if err := errors.Join(err, db.Close()); err != nil {
 				return err
 			}
-			after, err := databases(c.String("d"))
+			after, err := databasesSize(c.String("d"))
 			if err != nil {
 				return err
 			}
@@ -60,8 +60,8 @@ be killed and run again.
 	}
 }
 
-// databases returns what a crawl takes on disk, segments apart.
-func databases(dir string) (n int64, err error) {
+// databasesSize returns how many bytes a crawl takes on disk, segments apart.
+func databasesSize(dir string) (n int64, err error) {
 	err = filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // it was replaced meanwhile
 			return nil
