@@ -32,6 +32,9 @@ var repo = policy{
 		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places"},
 		"linkdb/linkdbtest":   {kit, "internal/kit internal/testlevel"},
 
+		"crawldb/groups":            {noun, "crawldb hostdb linkdb segment"},
+		"crawldb/groups/groupstest": {kit, "internal/kit"},
+
 		"schedule":                {policyKind, "crawldb internal/textlines"},
 		"schedule/scheduletest":   {kit, "internal/kit"},
 		"scoring":                 {policyKind, "page crawldb"},
@@ -108,6 +111,7 @@ var repo = policy{
 	// functions, and never written to, which the test checks as far as it can see.
 	tables: map[string]string{
 		"crawldb/crawldbtest":     "dueEpoch",
+		"crawldb/groups":          "suffixList",
 		"internal/directives":     "valuedNames",
 		"internal/webhost":        "profile",
 		"nutch/nutchconf":         "dbProperties fetchProperties filterClasses foreign indexProperties normalizerClasses parseProperties renamed ruleProperties scoringClasses stock",

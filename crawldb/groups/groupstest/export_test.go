@@ -1,0 +1,6 @@
+package groupstest
+
+import "github.com/recrawl/recrawl/internal/kit"
+
+// Kit returns the kit of a harness.
+func Kit(h Harness) kit.Kit[*check] { return h.kit() }
