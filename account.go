@@ -13,8 +13,8 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// accountJob is the mark with the account of the visits.
-const accountJob = "schedule/account"
+// accountMark is the mark with the account of the visits.
+const accountMark = "schedule/account"
 
 // mostBudget is more than any budget, and keeps the account finite.
 const mostBudget = 1e15
@@ -49,7 +49,7 @@ func (a account) accruedTo(now time.Time, budget float64) account {
 // readAccount reads the tally of the visits. If it cannot be read, counting starts
 // over.
 func (c *Crawler) readAccount(ctx context.Context) (a account, err error) {
-	mark, err := c.stores.Crawl.Mark(ctx, accountJob)
+	mark, err := c.stores.Crawl.Mark(ctx, accountMark)
 	if err != nil || mark == "" {
 		return a, err
 	}

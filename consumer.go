@@ -77,9 +77,9 @@ type consumerState struct {
 // behind reports whether the consumer has not acknowledged all events of a segment.
 func (s *consumerState) behind(number int64) bool { return !s.Restart && s.Next.number <= number }
 
-func consumerJob(name string) string { return "consumer/" + name }
+func consumerMark(name string) string { return "consumer/" + name }
 
-const consumersJob = "consumers"
+const consumersMark = "consumers"
 
 // checkConsumerName returns an error for a name that no consumer can have.
 func checkConsumerName(name string) error {
@@ -121,7 +121,7 @@ func (c *Crawler) AddConsumer(ctx context.Context, name string, o ConsumerOption
 	}
 	names = append(names, name)
 	slices.Sort(names)
-	err = c.setMarks(ctx, map[string]string{consumersJob: jsonMark(names), consumerJob(name): jsonMark(s)})
+	err = c.setMarks(ctx, map[string]string{consumersMark: jsonMark(names), consumerMark(name): jsonMark(s)})
 	if err == nil {
 		err = c.stores.Crawl.Sync(ctx)
 	}
@@ -160,7 +160,7 @@ func (c *Crawler) dropConsumer(ctx context.Context, name string) error {
 	if names = slices.Delete(names, i, i+1); len(names) > 0 {
 		text = jsonMark(names)
 	}
-	if err := c.setMarks(ctx, map[string]string{consumersJob: text, consumerJob(name): ""}); err != nil {
+	if err := c.setMarks(ctx, map[string]string{consumersMark: text, consumerMark(name): ""}); err != nil {
 		return err
 	}
 	c.readers.of(name).restart()
@@ -169,7 +169,7 @@ func (c *Crawler) dropConsumer(ctx context.Context, name string) error {
 }
 
 func (c *Crawler) consumerNames(ctx context.Context) (names []string, err error) {
-	err = c.readJSONMark(ctx, consumersJob, &names)
+	err = c.readJSONMark(ctx, consumersMark, &names)
 	return names, err
 }
 
@@ -177,7 +177,7 @@ func (c *Crawler) consumerState(ctx context.Context, name string) (s consumerSta
 	if err = checkConsumerName(name); err != nil {
 		return s, err
 	}
-	if err = c.readJSONMark(ctx, consumerJob(name), &s); err == nil && s.Registered.IsZero() {
+	if err = c.readJSONMark(ctx, consumerMark(name), &s); err == nil && s.Registered.IsZero() {
 		err = fmt.Errorf("recrawl: %w: %q", ErrNoConsumer, name)
 	}
 	return s, err
@@ -272,7 +272,7 @@ func (c *Crawler) Consumers(ctx context.Context) ([]ConsumerStatus, error) {
 func (c *Crawler) lapse(ctx context.Context, name string, s *consumerState, why string) error {
 	s.Restart, s.Snapshot, s.Lapsed = true, nil, c.opts.Now().UTC()
 	s.Lapses++
-	if err := c.setMark(ctx, consumerJob(name), jsonMark(s)); err != nil {
+	if err := c.setMark(ctx, consumerMark(name), jsonMark(s)); err != nil {
 		return err
 	}
 	c.opts.Logger.Warn("recrawl: a consumer has lapsed, and begins again with a snapshot", "consumer", name, "reason", why, "next", s.Next.String(), "lapses", s.Lapses)
@@ -316,7 +316,7 @@ func (k *Consumer) Ack(ctx context.Context, position string) error {
 		return nil
 	}
 	s.Acknowledged = c.opts.Now().UTC()
-	return c.setMark(ctx, consumerJob(k.name), jsonMark(s))
+	return c.setMark(ctx, consumerMark(k.name), jsonMark(s))
 }
 
 // Events yields the events that are not acknowledged, up to the end of the feed. Only one loop at a
@@ -442,7 +442,7 @@ func (r *feedReading) settle(ctx context.Context, at feedPosition) error {
 		return err
 	}
 	s.Next = at
-	return r.c.setMark(ctx, consumerJob(r.name), jsonMark(s))
+	return r.c.setMark(ctx, consumerMark(r.name), jsonMark(s))
 }
 
 // segment yields the events of a segment, from a position on.

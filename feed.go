@@ -26,9 +26,9 @@ import (
 //
 // All of them are written while feedMutex is held.
 
-const feedJob = "feed"
+const feedMark = "feed"
 
-func feedSegmentJob(number int64) string { return "feed/" + strconv.FormatInt(number, 10) }
+func feedSegmentMark(number int64) string { return "feed/" + strconv.FormatInt(number, 10) }
 
 // feedBounds are the numbers of the first segment that is kept, and of the next one.
 type feedBounds struct{ First, Next int64 }
@@ -44,24 +44,24 @@ type feedSegment struct {
 
 func (c *Crawler) feedBounds(ctx context.Context) (feedBounds, error) {
 	b := feedBounds{1, 1}
-	err := c.readJSONMark(ctx, feedJob, &b)
+	err := c.readJSONMark(ctx, feedMark, &b)
 	return b, err
 }
 
 // feedSegment returns the segment with a number; its name is empty if it is not kept.
 func (c *Crawler) feedSegment(ctx context.Context, number int64) (s feedSegment, err error) {
-	err = c.readJSONMark(ctx, feedSegmentJob(number), &s)
+	err = c.readJSONMark(ctx, feedSegmentMark(number), &s)
 	return s, err
 }
 
 // readJSONMark decodes a mark. Without one, v stays as it is.
-func (c *Crawler) readJSONMark(ctx context.Context, job string, v any) error {
-	mark, err := c.readMark(ctx, job)
+func (c *Crawler) readJSONMark(ctx context.Context, name string, v any) error {
+	mark, err := c.readMark(ctx, name)
 	if err != nil || mark == "" {
 		return err
 	}
 	if err := json.Unmarshal([]byte(mark), v); err != nil {
-		return fmt.Errorf("recrawl: mark %s: %w", job, err)
+		return fmt.Errorf("recrawl: mark %s: %w", name, err)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (c *Crawler) publish(ctx context.Context, name string) error {
 	round.Number = b.Next
 	b.Next++
 	err = c.setMarks(ctx, map[string]string{
-		feedJob: jsonMark(b), feedSegmentJob(round.Number): jsonMark(s), segment.RoundMark(name): round.String(),
+		feedMark: jsonMark(b), feedSegmentMark(round.Number): jsonMark(s), segment.RoundMark(name): round.String(),
 	})
 	if err == nil {
 		c.feedNews.tell()
@@ -145,7 +145,7 @@ func (c *Crawler) unpublish(ctx context.Context, number int64, marks map[string]
 	if err != nil {
 		return err
 	}
-	marks[feedSegmentJob(number)] = ""
+	marks[feedSegmentMark(number)] = ""
 	if b.First != number {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *Crawler) unpublish(ctx context.Context, number int64, marks map[string]
 			break
 		}
 	}
-	marks[feedJob] = jsonMark(b)
+	marks[feedMark] = jsonMark(b)
 	return nil
 }
 

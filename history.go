@@ -25,7 +25,7 @@ type HistoryPoint struct {
 // The history is a mark. A point is written with the end of a round, at most once in
 // historyInterval. If there are maxHistory points, each second one is merged into the next.
 const (
-	historyJob      = "history"
+	historyMark     = "history"
 	historyInterval = time.Minute
 	maxHistory      = 512
 )
@@ -40,7 +40,7 @@ type history struct {
 // History returns how the crawl has done so far: at most 512 points, oldest first. There is one for the
 // end of a round at most every minute; as the crawl gets older, there are fewer for its past.
 func (c *Crawler) History(ctx context.Context) (points []HistoryPoint, err error) {
-	err = c.readJSONMark(ctx, historyJob, &points)
+	err = c.readJSONMark(ctx, historyMark, &points)
 	return points, err
 }
 
@@ -69,7 +69,7 @@ func (c *Crawler) addHistory(ctx context.Context, marks map[string]string) (writ
 	} else if f != nil {
 		p.Fresh, p.Never, p.Overdue, p.Budget = f.Weighted, f.Never, f.Overdue, f.Budget
 	}
-	marks[historyJob] = jsonMark(thinHistory(append(points, p)))
+	marks[historyMark] = jsonMark(thinHistory(append(points, p)))
 	return func() { c.history = history{now, s.Visits, s.Bytes} }, nil
 }
 

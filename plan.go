@@ -17,7 +17,7 @@ import (
 // segment is, and kept in a mark of the crawl db. So a segment is handled under one
 // plan, however often the process dies, and a plan never exists without the updates
 // it was made from.
-const planJob = "schedule/plan"
+const planMark = "schedule/plan"
 
 // currentPlanner is the schedule of a crawler with its latest plan.
 type currentPlanner struct {
@@ -80,13 +80,13 @@ func (c *Crawler) openPlan(ctx context.Context) error {
 // none. If it cannot be read, the error matches [schedule.ErrNotPlan]; a Crawler that needs a
 // plan then makes another.
 func ReadPlan(ctx context.Context, crawl crawldb.Store) (*schedule.Plan, error) {
-	mark, err := crawl.Mark(ctx, planJob)
+	mark, err := crawl.Mark(ctx, planMark)
 	if err != nil || mark == "" {
 		return nil, err
 	}
 	p, err := schedule.DecodePlan(mark)
 	if err != nil {
-		return nil, fmt.Errorf("recrawl: mark %s: %w", planJob, err)
+		return nil, fmt.Errorf("recrawl: mark %s: %w", planMark, err)
 	}
 	return p, nil
 }
@@ -141,7 +141,7 @@ func (c *Crawler) makePlan(ctx context.Context, planner schedule.Planner) (*sche
 	if err != nil {
 		return nil, err
 	}
-	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(planJob, text)}); err != nil {
+	if err := c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(planMark, text)}); err != nil {
 		return nil, err
 	}
 	if err := c.setPlan(p); err != nil {
@@ -306,10 +306,10 @@ func (c *Crawler) ensurePlan(ctx context.Context) error {
 	return err
 }
 
-// leftJob is the mark that says when a crawl left a schedule that learns: until then
+// leftMark is the mark that says when a crawl left a schedule that learns: until then
 // intervals were learned, and schedule.Default would keep them forever. It is removed
 // when the crawl learns again.
-const leftJob = "schedule/left"
+const leftMark = "schedule/left"
 
 // scheduleOfUpdate tells a schedule.Default when the crawl switched to it from one that learns.
 // The first update that finds an unused plan notes the time.
@@ -317,9 +317,9 @@ func (c *Crawler) scheduleOfUpdate(ctx context.Context, s schedule.FetchSchedule
 	var d schedule.Default
 	switch s := s.(type) {
 	case schedule.Planner:
-		mark, err := c.stores.Crawl.Mark(ctx, leftJob)
+		mark, err := c.stores.Crawl.Mark(ctx, leftMark)
 		if err == nil && mark != "" {
-			err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, "")})
+			err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftMark, "")})
 		}
 		return s, err
 	case schedule.Default:
@@ -332,11 +332,11 @@ func (c *Crawler) scheduleOfUpdate(ctx context.Context, s schedule.FetchSchedule
 	if !d.Since.IsZero() {
 		return s, nil
 	}
-	plan, err := c.stores.Crawl.Mark(ctx, planJob)
+	plan, err := c.stores.Crawl.Mark(ctx, planMark)
 	if err != nil || plan == "" {
 		return s, err
 	}
-	mark, err := c.stores.Crawl.Mark(ctx, leftJob)
+	mark, err := c.stores.Crawl.Mark(ctx, leftMark)
 	if err != nil {
 		return s, err
 	}
@@ -344,7 +344,7 @@ func (c *Crawler) scheduleOfUpdate(ctx context.Context, s schedule.FetchSchedule
 		// None yet, or none that can be read. Pages visited this second are among those
 		// whose interval was learned.
 		d.Since = c.opts.Now().Truncate(time.Second).Add(time.Second).UTC()
-		err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftJob, d.Since.Format(time.RFC3339))})
+		err = c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(leftMark, d.Since.Format(time.RFC3339))})
 	}
 	return d, err
 }

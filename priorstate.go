@@ -63,12 +63,12 @@ func (s *priorState) pageState() PageState {
 	return p
 }
 
-// priorStateJob is the mark that counts the blocks of saved states of a segment; each block is
+// priorStateMark is the mark that counts the blocks of saved states of a segment; each block is
 // a mark under it.
-func priorStateJob(name string) string { return segment.RoundMark(name) + "/before" }
+func priorStateMark(name string) string { return segment.RoundMark(name) + "/before" }
 
-func priorStateBlockJob(segment string, n int) string {
-	return priorStateJob(segment) + "/" + strconv.Itoa(n)
+func priorStateBlockMark(segment string, n int) string {
+	return priorStateMark(segment) + "/" + strconv.Itoa(n)
 }
 
 // priorStateBlockBytes is the size at which a block of saved states is full.
@@ -181,9 +181,9 @@ func (c *Crawler) savePriorStates(ctx context.Context, name string) error {
 	if len(blocks) == 0 {
 		return nil
 	}
-	marks := map[string]string{priorStateJob(name): strconv.Itoa(len(blocks))}
+	marks := map[string]string{priorStateMark(name): strconv.Itoa(len(blocks))}
 	for i, b := range blocks {
-		marks[priorStateBlockJob(name, i)] = b
+		marks[priorStateBlockMark(name, i)] = b
 	}
 	return c.stores.Crawl.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return marks }})
 }
@@ -248,7 +248,7 @@ func (c *Crawler) addSavedStates(ctx context.Context, name string, to map[string
 // savedStateMarks yields the marks that hold the saved states of a segment.
 func (c *Crawler) savedStateMarks(ctx context.Context, name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		mark, err := c.stores.Crawl.Mark(ctx, priorStateJob(name))
+		mark, err := c.stores.Crawl.Mark(ctx, priorStateMark(name))
 		if err != nil || mark == "" {
 			if err != nil {
 				yield("", err)
@@ -257,11 +257,11 @@ func (c *Crawler) savedStateMarks(ctx context.Context, name string) iter.Seq2[st
 		}
 		n, err := strconv.ParseUint(mark, 10, 20)
 		if err != nil {
-			c.opts.Logger.Warn("recrawl: what was known of pages that others led to cannot be found: they count as new", "mark", priorStateJob(name))
+			c.opts.Logger.Warn("recrawl: what was known of pages that others led to cannot be found: they count as new", "mark", priorStateMark(name))
 			return
 		}
 		for i := range int(n) {
-			if !yield(priorStateBlockJob(name, i), nil) {
+			if !yield(priorStateBlockMark(name, i), nil) {
 				return
 			}
 		}
@@ -279,7 +279,7 @@ func (c *Crawler) clearedStateMarks(ctx context.Context, name string) map[string
 		marks[mark] = ""
 	}
 	if len(marks) > 0 {
-		marks[priorStateJob(name)] = ""
+		marks[priorStateMark(name)] = ""
 	}
 	return marks
 }

@@ -154,7 +154,7 @@ func (c *Crawler) selectDue(ctx context.Context, o generate.Options, why roundCa
 	}
 	if r.ahead = why == calledByRun && o.Ahead > 0; r.ahead {
 		// If this mark is lost, the leases say the same.
-		if err := c.setMark(ctx, aheadJob, "selected"); err != nil {
+		if err := c.setMark(ctx, aheadMark, "selected"); err != nil {
 			return "", err
 		}
 	}

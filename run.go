@@ -38,10 +38,10 @@ func (c *Crawler) Run(ctx context.Context) (Report, error) {
 	// The mark that the run is unfinished is removed last: if the process dies
 	// before that, the next run finds nothing left to do.
 	if err == nil {
-		err = c.setMark(ctx, aheadJob, "")
+		err = c.setMark(ctx, aheadMark, "")
 	}
 	if err == nil && c.opts.Run.Rounds > 0 {
-		err = c.setMark(ctx, roundsJob, "")
+		err = c.setMark(ctx, roundsMark, "")
 	}
 	return total, err
 }
@@ -75,19 +75,19 @@ func (c *Crawler) run(ctx context.Context, total *Report) error {
 	return nil
 }
 
-// aheadJob is the mark that says that an unfinished run has already selected
+// aheadMark is the mark that says that an unfinished run has already selected
 // what is due within Generate.Ahead.
-const aheadJob = "run/ahead"
+const aheadMark = "run/ahead"
 
-// roundsJob is the mark of an unfinished run limited to Options.Run.Rounds rounds:
+// roundsMark is the mark of an unfinished run limited to Options.Run.Rounds rounds:
 // that number, how many it has begun, and the segment of the last one begun.
-const roundsJob = "run/rounds"
+const roundsMark = "run/rounds"
 
 // roundsBegun returns how many rounds an unfinished run with the same
 // Options.Run.Rounds has begun, and the segment of the last. A run with another number
 // is unrelated.
 func (c *Crawler) roundsBegun(ctx context.Context) (n int, last string, err error) {
-	mark, err := c.readMark(ctx, roundsJob)
+	mark, err := c.readMark(ctx, roundsMark)
 	if err != nil {
 		return 0, "", err
 	}
@@ -107,7 +107,7 @@ func (c *Crawler) beginRound(ctx context.Context, name string) error {
 	if err != nil || last == name {
 		return err
 	}
-	return c.setMark(ctx, roundsJob, fmt.Sprintf("%d of %d: %s", n+1, c.opts.Run.Rounds, name))
+	return c.setMark(ctx, roundsMark, fmt.Sprintf("%d of %d: %s", n+1, c.opts.Run.Rounds, name))
 }
 
 // roundsLeft returns how many rounds a run has left, including one to be resumed.
@@ -133,7 +133,7 @@ func (c *Crawler) lookAhead(ctx context.Context, o generate.Options) (generate.O
 	if o.Ahead <= 0 {
 		return o, nil
 	}
-	mark, err := c.readMark(ctx, aheadJob)
+	mark, err := c.readMark(ctx, aheadMark)
 	switch {
 	case err != nil:
 	case mark != "":

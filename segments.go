@@ -119,8 +119,8 @@ func (c *Crawler) removeNumberedMarks(ctx context.Context, name string, number i
 			return err
 		}
 	}
-	for _, job := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
-		marks[job] = ""
+	for _, mark := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
+		marks[mark] = ""
 	}
 	return c.setMarks(ctx, marks)
 }
@@ -202,9 +202,9 @@ func (c *Crawler) roundState(ctx context.Context, name string) (segment.Round, e
 	return r, err
 }
 
-// readMark reads the mark of a job, "" if there is none.
-func (c *Crawler) readMark(ctx context.Context, job string) (string, error) {
-	mark, err := c.stores.Crawl.Mark(ctx, job)
+// readMark reads a mark, "" if there is none.
+func (c *Crawler) readMark(ctx context.Context, name string) (string, error) {
+	mark, err := c.stores.Crawl.Mark(ctx, name)
 	if err != nil {
 		return "", fmt.Errorf("recrawl: %w", err)
 	}
@@ -264,7 +264,7 @@ func (c *Crawler) finishSegment(ctx context.Context, name string) error {
 		return err
 	}
 	if p := c.planner(); p != nil {
-		if marks[accountJob], err = c.countVisits(ctx, name, p.VisitsPerDay()); err != nil {
+		if marks[accountMark], err = c.countVisits(ctx, name, p.VisitsPerDay()); err != nil {
 			return fmt.Errorf("recrawl: %w", err)
 		}
 	}
@@ -282,9 +282,9 @@ func (c *Crawler) finishSegment(ctx context.Context, name string) error {
 
 // hasMarks reports whether a segment has left a mark.
 func (c *Crawler) hasMarks(ctx context.Context, name string) (bool, error) {
-	for _, job := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
-		if mark, err := c.stores.Crawl.Mark(ctx, job); err != nil || mark != "" {
-			return mark != "", err
+	for _, mark := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
+		if value, err := c.stores.Crawl.Mark(ctx, mark); err != nil || value != "" {
+			return value != "", err
 		}
 	}
 	return false, nil

@@ -62,7 +62,7 @@ func (c *Crawler) startSnapshot(ctx context.Context, name string) (s consumerSta
 		return s, err
 	}
 	s.Restart, s.Snapshot, s.Next = false, &snapshotState{}, feedPosition{number: b.Next}
-	return s, c.setMark(ctx, consumerJob(name), jsonMark(s))
+	return s, c.setMark(ctx, consumerMark(name), jsonMark(s))
 }
 
 // acknowledgeSnapshot acknowledges a snapshot up to a position, and reports whether the cursor moves.

@@ -49,7 +49,7 @@ func (l *loop) checkLimits(wake *time.Time) (hit bool) {
 		}
 		return false
 	}
-	*m.left += l.queues.drain() + l.reader.abandon()
+	*m.left += l.queues.drain() + l.list.abandon()
 	return true
 }
 

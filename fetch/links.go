@@ -11,7 +11,7 @@ import (
 
 // accept applies the rules of the crawl to a target, and counts what they
 // reject.
-func (r reader) accept(v *visitResult, scope urlfilter.Scope, from, target string) (string, bool) {
+func (r contentReader) accept(v *visitResult, scope urlfilter.Scope, from, target string) (string, bool) {
 	if r.tooLong(len(target)) {
 		v.rejected++
 		return "", false
@@ -25,7 +25,7 @@ func (r reader) accept(v *visitResult, scope urlfilter.Scope, from, target strin
 	return target, true
 }
 
-func (r reader) tooLong(n int) bool {
+func (r contentReader) tooLong(n int) bool {
 	limit := r.opts.Links.MaxLength
 	if limit == 0 {
 		limit = urlfilter.DefaultMaxLength
@@ -34,7 +34,7 @@ func (r reader) tooLong(n int) bool {
 }
 
 // rules normalizes and filters a target.
-func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
+func (r contentReader) rules(scope urlfilter.Scope, target string) (string, bool) {
 	if r.opts.Rules == nil {
 		return target, true
 	}
@@ -54,7 +54,7 @@ func (r reader) rules(scope urlfilter.Scope, target string) (string, bool) {
 }
 
 // ignored reports whether a link is left out because of where it leads.
-func (r reader) ignored(from, target string) bool {
+func (r contentReader) ignored(from, target string) bool {
 	if !r.opts.Links.IgnoreExternal && !r.opts.Links.IgnoreInternal {
 		return false
 	}
@@ -65,7 +65,7 @@ func (r reader) ignored(from, target string) bool {
 }
 
 // acceptRedirect accepts the target of a redirect.
-func (r reader) acceptRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
+func (r contentReader) acceptRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
 	l := scoring.Link{From: from.URL}
 	var ok bool
 	if r.opts.NutchCompat {
@@ -78,7 +78,7 @@ func (r reader) acceptRedirect(v *visitResult, from *crawldb.Datum, location str
 }
 
 // links accepts the links of a page, each target once.
-func (r reader) links(v *visitResult, p scoring.Page) {
+func (r contentReader) links(v *visitResult, p scoring.Page) {
 	from := p.Datum.URL
 	found := p.Parsed.Outlinks
 	p.Parsed.Outlinks = make([]outlink, 0, len(found))
@@ -132,7 +132,7 @@ func (r reader) links(v *visitResult, p scoring.Page) {
 }
 
 // distribute gives the links their share of the page's importance.
-func (r reader) distribute(p *segment.Parse, from scoring.Page, links []scoring.Link) {
+func (r contentReader) distribute(p *segment.Parse, from scoring.Page, links []scoring.Link) {
 	p.Gave = r.opts.Scoring.Distribute(from, links)
 	p.Links = make([]segment.Link, 0, len(links))
 	for _, l := range links {

@@ -100,7 +100,7 @@ func (f *listReader) over() bool { return f.done && f.left == 0 }
 // limit is hit it only counts what is left. It returns when to continue, zero
 // if not before a visit is over.
 func (l *loop) readList() (again time.Time, err error) {
-	f := l.reader
+	f := l.list
 	depth := max(l.opts.Threads*50, 10_000)
 	if l.opts.Limits.QueueDepth > 0 {
 		depth = l.opts.Threads * min(l.opts.Limits.QueueDepth, math.MaxInt/l.opts.Threads)
@@ -171,7 +171,7 @@ func (l *loop) firstRead(it item) bool {
 // queueListed puts an item into its queue, or leaves it to a later pass if the queue
 // is too long.
 func (l *loop) queueListed(record int, it item, depth int) {
-	f, name := l.reader, l.queueOf(it.URL)
+	f, name := l.list, l.queueOf(it.URL)
 	h := l.queues.hosts[name]
 	if h != nil && h.givenUp == nil && l.queues.items >= depth/2 && h.items.len() >= min(shortQueue, max(depth/64, 1)) {
 		if !f.passed.has(record) {

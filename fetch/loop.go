@@ -96,7 +96,7 @@ type loop struct {
 	queues        *queues
 	visitedBefore urlSet // visited before this run
 	lists         *lists // nil if the segment is fetched as a whole
-	reader        *listReader
+	list          *listReader
 	threads       threadShares
 	addresses     recent.Map[string] // the queues of hosts by address
 	limits        limits
@@ -141,8 +141,8 @@ func fetchSegment(ctx context.Context, segments segment.Store, name string, o Op
 	if err := l.openFollower(ctx, w); err != nil {
 		return l.report, err
 	}
-	l.reader = newListReader(ctx, segments, name)
-	defer func() { l.reader.stop() }()
+	l.list = newListReader(ctx, segments, name)
+	defer func() { l.list.stop() }()
 	if err = l.visitAll(ctx, w); err == nil {
 		err = l.complete(ctx, w)
 	}
@@ -285,7 +285,7 @@ func (l *loop) runUntilDone(ctx context.Context, stop, hire func(), jobs chan<- 
 				continue
 			}
 		}
-		if l.threads.inFlight() == 0 && (failed != nil || l.queues.items == 0 && l.reader.over()) {
+		if l.threads.inFlight() == 0 && (failed != nil || l.queues.items == 0 && l.list.over()) {
 			more := false
 			if failed == nil {
 				more, failed = l.queueRedirects(ctx)

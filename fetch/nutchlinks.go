@@ -86,7 +86,7 @@ func pieces(s, sep string) int {
 
 // nutchLinks accepts the links of a page in Nutch's order. Duplicates stay: a
 // link that occurs twice counts twice.
-func (r reader) nutchLinks(v *visitResult, p scoring.Page) {
+func (r contentReader) nutchLinks(v *visitResult, p scoring.Page) {
 	from := p.Datum.URL
 	found := p.Parsed.Outlinks
 	p.Parsed.Outlinks = nil
@@ -138,7 +138,7 @@ func (r reader) nutchLinks(v *visitResult, p scoring.Page) {
 	}
 }
 
-func (r reader) nutchAccept(from, target string) (string, bool) {
+func (r contentReader) nutchAccept(from, target string) (string, bool) {
 	if r.nutchTooLong(target) || target == from || r.nutchIgnored(from, target) {
 		return "", false
 	}
@@ -146,13 +146,13 @@ func (r reader) nutchAccept(from, target string) (string, bool) {
 }
 
 // nutchTooLong measures in UTF-16 units, like Java's strings.
-func (r reader) nutchTooLong(target string) bool {
+func (r contentReader) nutchTooLong(target string) bool {
 	return r.tooLong(len(target)) && r.tooLong(len(utf16.Encode([]rune(target))))
 }
 
 // nutchIgnored is ignored with two peculiarities: exemptions apply to hosts
 // only, and they are part of the filters.
-func (r reader) nutchIgnored(from, target string) bool {
+func (r contentReader) nutchIgnored(from, target string) bool {
 	if !r.opts.Links.IgnoreExternal && !r.opts.Links.IgnoreInternal {
 		return false
 	}
@@ -164,7 +164,7 @@ func (r reader) nutchIgnored(from, target string) bool {
 }
 
 // nutchRedirect checks no exemptions, and compares hosts whatever Links.By says.
-func (r reader) nutchRedirect(v *visitResult, from, location string) (string, bool) {
+func (r contentReader) nutchRedirect(v *visitResult, from, location string) (string, bool) {
 	target, ok := "", !r.nutchTooLong(location)
 	if ok {
 		target, ok = r.rules(urlfilter.Fetcher, location)

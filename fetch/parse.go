@@ -16,21 +16,21 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// reader turns content into text, data and links: the common part of a fetch
+// contentReader turns content into text, data and links: the common part of a fetch
 // that parses and the parse stage.
-type reader struct {
+type contentReader struct {
 	opts *Options
 	// parseStage says that this is the parse stage, which makes a difference in
 	// Nutch.
 	parseStage bool
 }
 
-func (o *Options) reader() reader { return reader{opts: o} }
+func (o *Options) contentReader() contentReader { return contentReader{opts: o} }
 
 // read fills the parsed parts of a visit. from is the record as it was when the page
 // was selected. If a rule, the signature or the scoring panics, the page counts as
 // one that could not be parsed: it leads nowhere and keeps what it has to give.
-func (r reader) read(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
+func (r contentReader) read(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.panicked(v, p)
@@ -66,7 +66,7 @@ func (r reader) read(ctx context.Context, v *visitResult, from *crawldb.Datum, c
 
 // sign does the part that does not wait until a page is parsed: it finds where the
 // page leads and, with Options.Parsing.SignUnparsed, fingerprints its content.
-func (r reader) sign(v *visitResult, c *page.Content) {
+func (r contentReader) sign(v *visitResult, c *page.Content) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.panicked(v, p)
@@ -80,13 +80,13 @@ func (r reader) sign(v *visitResult, c *page.Content) {
 
 // panicked logs that a policy panicked on a page, and where, and resets the visit to
 // what the protocol returned.
-func (r reader) panicked(v *visitResult, p any) {
+func (r contentReader) panicked(v *visitResult, p any) {
 	r.opts.Logger.Error("fetch: a policy panicked", "url", v.visit.URL, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	v.parse, v.text, v.data, v.target, v.sitemap = nil, nil, nil, nil, nil
 	v.rejected, v.cut = 0, 0
 }
 
-func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
+func (r contentReader) readContent(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) {
 	if r.readSitemap(ctx, v, from, c) {
 		return
 	}
@@ -143,7 +143,7 @@ func (r reader) readContent(ctx context.Context, v *visitResult, from *crawldb.D
 
 // parse calls the parser, within the time that a page may take, and turns its
 // panic into an error.
-func (r reader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
+func (r contentReader) parse(ctx context.Context, c *page.Content) (parsed page.Parsed, err error) {
 	if limit := r.opts.Parsing.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
@@ -170,7 +170,7 @@ var errPanic = errors.New("fetch: parser panicked")
 
 // properties selects the properties of a page that the crawl db keeps: the
 // first value of each name.
-func (r reader) properties(p *page.Parsed) (m crawldb.Meta) {
+func (r contentReader) properties(p *page.Parsed) (m crawldb.Meta) {
 	for _, name := range r.opts.Parsing.Meta {
 		for _, q := range p.Meta {
 			if !strings.EqualFold(q.Name, name) {

@@ -31,14 +31,14 @@ func Parse(ctx context.Context, segments segment.Store, name string, o Options) 
 }
 
 func parseSegment(ctx context.Context, segments segment.Store, name string, o *Options) (Report, error) {
-	s := parseStage{reader: reader{opts: o, parseStage: true}, report: Report{Visits: map[protocol.Code]int{}}}
+	s := parseStage{content: contentReader{opts: o, parseStage: true}, report: Report{Visits: map[protocol.Code]int{}}}
 	err := s.run(ctx, segments, name)
 	return s.report, err
 }
 
 // parseStage is the parse stage of one segment.
 type parseStage struct {
-	reader  reader
+	content contentReader
 	from    map[string]crawldb.Datum // the records of the list
 	targets targetLinks
 	known   origins // whose robots.txt was checked for sitemaps
@@ -106,10 +106,10 @@ func (s *parseStage) parse(ctx context.Context, visits []segment.Visit, contents
 		}
 		d, ok := s.from[v.URL]
 		if !ok {
-			d = s.reader.opts.targetRecord(v.URL, s.targets.links[v.URL])
+			d = s.content.opts.targetRecord(v.URL, s.targets.links[v.URL])
 		}
-		s.reader.read(ctx, group[i], &d, c)
-		if err := s.reader.addRobotsSitemaps(ctx, &s.known, group[i]); err != nil {
+		s.content.read(ctx, group[i], &d, c)
+		if err := s.content.addRobotsSitemaps(ctx, &s.known, group[i]); err != nil {
 			return nil, err
 		}
 		if err := ctx.Err(); err != nil {

@@ -260,7 +260,7 @@ func (h *targetLinks) add(v *segment.Visit, p *segment.Parse) {
 }
 
 // followRedirect accepts the target of a redirect and records what is needed about it.
-func (r reader) followRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
+func (r contentReader) followRedirect(v *visitResult, from *crawldb.Datum, location string) (scoring.Link, bool) {
 	l, ok := r.acceptRedirect(v, from, location)
 	var notes []string
 	if downgrade(from.URL, location) {
@@ -325,7 +325,7 @@ func (l *loop) recallRedirects(ctx context.Context, named func(string) string, l
 		for i := range visits {
 			v := &visitResult{visit: visits[i], list: list}
 			if !parsed {
-				l.opts.reader().findTarget(v)
+				l.opts.contentReader().findTarget(v)
 			} else if len(read) > 0 && read[0].URL == v.visit.URL {
 				v.parse, read = &read[0], read[1:]
 				switch {
@@ -343,7 +343,7 @@ func (l *loop) recallRedirects(ctx context.Context, named func(string) string, l
 
 // findTarget finds where a redirect leads in a fetch that does not parse, in which
 // it gives nothing yet.
-func (r reader) findTarget(v *visitResult) {
+func (r contentReader) findTarget(v *visitResult) {
 	if !v.visit.Outcome.Code.Redirect() {
 		return
 	}

@@ -150,7 +150,7 @@ func (l *loop) checkRobotsRedirect(a *robots.Fetch) {
 		u.Path, u.RawPath = "/", ""
 		page = u.String()
 	}
-	r := l.opts.reader()
+	r := l.opts.contentReader()
 	to, ok := "", !r.tooLong(len(page))
 	if ok {
 		to, ok = r.rules(urlfilter.Fetcher, page)

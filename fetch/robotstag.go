@@ -39,7 +39,7 @@ func (l *loop) tagChanged(d *crawldb.Datum, req protocol.Request, resp *protocol
 }
 
 // recordTag notes that a header forbids indexing, if "not modified" has said so.
-func (r reader) recordTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content) {
+func (r contentReader) recordTag(m *crawldb.Meta, from *crawldb.Datum, c *page.Content) {
 	if _, was := from.Meta.Get(tagKept); was && !r.opts.NutchCompat && r.opts.noIndex(c) {
 		m.Set(tagName, tagValue)
 	}

@@ -145,12 +145,12 @@ func (l *origins) addNew(origin string) bool {
 // a parser that is left to the parse stage.
 func (l *loop) addRobotsSitemaps(r *result, rules *robots.Rules) {
 	if l.opts.Parser != nil {
-		l.opts.reader().addSitemapLinks(&l.origins, r.out, rules)
+		l.opts.contentReader().addSitemapLinks(&l.origins, r.out, rules)
 	}
 }
 
 // addRobotsSitemaps of a reader does the same in the parse stage, which makes no request.
-func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitResult) error {
+func (r contentReader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitResult) error {
 	if r.opts.Politeness.NoRobots || r.opts.Robots.Hosts == nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (r reader) addRobotsSitemaps(ctx context.Context, seen *origins, v *visitRe
 // addSitemapLinks adds the sitemaps listed in robots.txt to the links of a visit, once
 // per origin. Which visit that is makes no difference: the links say who lists
 // them.
-func (r reader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rules) {
+func (r contentReader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rules) {
 	if v == nil || rules == nil || len(rules.Sitemaps) == 0 || r.opts.Sitemaps.NoDiscovery || r.opts.NutchCompat {
 		return
 	}
@@ -182,7 +182,7 @@ func (r reader) addSitemapLinks(seen *origins, v *visitResult, rules *robots.Rul
 	v.parse.Links = append(v.parse.Links, links...)
 }
 
-func (r reader) robotsSitemapLinks(v *visitResult, origin string, sitemaps []string) []segment.Link {
+func (r contentReader) robotsSitemapLinks(v *visitResult, origin string, sitemaps []string) []segment.Link {
 	base := weburl.Parse(origin + "/robots.txt")
 	sitemaps = sitemaps[:min(len(sitemaps), limit(r.opts.Sitemaps.MaxListed, defaultListed))]
 	mark := crawldb.Sitemap{Origins: []string{origin}, Budget: limit(r.opts.Sitemaps.MaxFiles, defaultFiles) / max(len(sitemaps), 1)}
@@ -210,7 +210,7 @@ func (r reader) robotsSitemapLinks(v *visitResult, origin string, sitemaps []str
 }
 
 // acceptSitemap applies the rules of the crawl to the URL of a sitemap.
-func (r reader) acceptSitemap(from, target string) (string, bool) {
+func (r contentReader) acceptSitemap(from, target string) (string, bool) {
 	if rules := r.sitemapRules(); rules != nil {
 		normal, err := rules.ApplySitemap(urlfilter.Outlink, target)
 		if err != nil {
@@ -222,7 +222,7 @@ func (r reader) acceptSitemap(from, target string) (string, bool) {
 }
 
 // sitemapRules are the rules for what sitemaps name; nil if there are none.
-func (r reader) sitemapRules() *urlfilter.Rules {
+func (r contentReader) sitemapRules() *urlfilter.Rules {
 	o := &r.opts.Sitemaps
 	if r.opts.Rules == nil || !o.NoNormalize && !o.NoFilter {
 		return r.opts.Rules
@@ -264,7 +264,7 @@ func sitemapMark(d *crawldb.Datum) (crawldb.Sitemap, bool) { return crawldb.Site
 
 // readSitemap reads the content of a record marked as a sitemap. It returns
 // false if it is not one and may be a page.
-func (r reader) readSitemap(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) bool {
+func (r contentReader) readSitemap(ctx context.Context, v *visitResult, from *crawldb.Datum, c *page.Content) bool {
 	mark, ok := sitemapMark(from)
 	if !ok {
 		return false
@@ -291,10 +291,10 @@ func (r reader) readSitemap(ctx context.Context, v *visitResult, from *crawldb.D
 }
 
 // signSitemap returns the fingerprint of content without text.
-func (r reader) signSitemap(c *page.Content) []byte { return signature.MD5{}.Sum(c, nil) }
+func (r contentReader) signSitemap(c *page.Content) []byte { return signature.MD5{}.Sum(c, nil) }
 
 // redirectedSitemap passes the mark of a sitemap on to its new location.
-func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
+func (r contentReader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 	mark, ok := sitemapMark(from)
 	if !ok {
 		return
@@ -310,7 +310,7 @@ func (r reader) redirectedSitemap(p *segment.Parse, from *crawldb.Datum) {
 
 // readFeed adds what a feed says about the pages of its own site, and returns
 // what a parser would have found in it; false if it is not a feed.
-func (r reader) readFeed(ctx context.Context, v *visitResult, c *page.Content) (page.Parsed, []segment.Link, bool) {
+func (r contentReader) readFeed(ctx context.Context, v *visitResult, c *page.Content) (page.Parsed, []segment.Link, bool) {
 	var p page.Parsed
 	if r.opts.NutchCompat || r.opts.Sitemaps.NoFeeds || !mayBeFeed(v.visit.ContentType) {
 		return p, nil, false
@@ -335,7 +335,7 @@ func mayBeFeed(mediaType string) bool {
 
 // sitemapReading is a sitemap or feed being read.
 type sitemapReading struct {
-	r      reader
+	r      contentReader
 	url    string
 	mark   crawldb.Sitemap
 	opts   sitemap.Options
@@ -350,7 +350,7 @@ type sitemapReading struct {
 	lastMeta crawldb.Meta
 }
 
-func (r reader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *sitemapReading {
+func (r contentReader) newSitemap(url string, mark crawldb.Sitemap, c *page.Content) *sitemapReading {
 	o := &r.opts.Sitemaps
 	maxURL := r.opts.Links.MaxLength
 	if maxURL == 0 {

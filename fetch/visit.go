@@ -124,7 +124,7 @@ func (l *loop) checkRobots(ctx context.Context, r *result) (rules *robots.Rules,
 func (l *loop) notVisited(j job, code protocol.Code, reason string) *visitResult {
 	v := l.outcomeOnly(j.item, code, reason)
 	if l.opts.Parser != nil {
-		l.opts.reader().read(context.Background(), v, &j.item.Datum, nil) // there is no content, so nothing that takes time
+		l.opts.contentReader().read(context.Background(), v, &j.item.Datum, nil) // there is no content, so nothing that takes time
 	}
 	return v
 }
@@ -164,9 +164,9 @@ func (l *loop) resultOf(ctx context.Context, j job, resp protocol.Response) *vis
 		v.visit.ContentType = parse.MediaType(&c)
 	}
 	if l.opts.Parser != nil {
-		l.opts.reader().read(ctx, v, &j.item.Datum, &c)
+		l.opts.contentReader().read(ctx, v, &j.item.Datum, &c)
 	} else {
-		l.opts.reader().sign(v, &c)
+		l.opts.contentReader().sign(v, &c)
 	}
 	if resp.Outcome.Code == protocol.Success && !l.opts.NoContent && (v.parse == nil || !v.parse.Sitemap || l.opts.Sitemaps.KeepContent) {
 		v.content = &c

@@ -48,7 +48,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 	}
 
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
-	f := folding{o: &o, job: SegmentMark(name), sites: &sites, grouper: &g, trust: trust, batchBytes: batchBytes, report: report}
+	f := folding{o: &o, mark: SegmentMark(name), sites: &sites, grouper: &g, trust: trust, batchBytes: batchBytes, report: report}
 	if !resumed {
 		reached = ""
 	}
@@ -65,7 +65,7 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 // folding makes batches of what was sorted.
 type folding struct {
 	o          *Options
-	job        string
+	mark       string
 	sites      *sites
 	grouper    *grouper
 	trust      trust
@@ -163,7 +163,7 @@ func (f *folding) batch(ctx context.Context) error {
 		},
 		Marks: func() map[string]string {
 			marks := step.marks()
-			marks[f.job] = cursor
+			marks[f.mark] = cursor
 			return marks
 		},
 	}, nil)

@@ -97,8 +97,8 @@ func (r *SweepReport) add(s SweepReport) {
 	r.Resumed = r.Resumed || s.Resumed
 }
 
-// job is the name of the progress mark. A sweep with other options has another.
-func (o SweepOptions) job() string {
+// mark is the name of the progress mark. A sweep with other options has another.
+func (o SweepOptions) mark() string {
 	name := []byte("sweep/")
 	for i, on := range []bool{o.PurgeGone, o.PurgeOrphans, o.Normalize, o.Filter, o.Orphans, o.NutchCompat} {
 		if on {
@@ -172,8 +172,8 @@ func (s *sweep) run(ctx context.Context) error {
 	if !s.o.Asked() {
 		return nil
 	}
-	job := s.o.job()
-	cursor, err := s.crawl.Mark(ctx, job)
+	mark := s.o.mark()
+	cursor, err := s.crawl.Mark(ctx, mark)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *sweep) run(ctx context.Context) error {
 		if len(todo) == 0 {
 			return nil
 		}
-		err := s.apply(ctx, todo, job, s.cursor(todo[len(todo)-1].d.URL))
+		err := s.apply(ctx, todo, mark, s.cursor(todo[len(todo)-1].d.URL))
 		todo = todo[:0]
 		return err
 	}
@@ -218,7 +218,7 @@ func (s *sweep) run(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	if err := s.crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(job, "")}); err != nil {
+	if err := s.crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(mark, "")}); err != nil {
 		return err
 	}
 	return s.crawl.Sync(ctx)
@@ -269,9 +269,9 @@ type candidate struct {
 var errMoved = errors.New("update: a record has changed")
 
 // apply sweeps the records that were found, which may have changed since.
-func (s *sweep) apply(ctx context.Context, found []candidate, job, cursor string) error {
+func (s *sweep) apply(ctx context.Context, found []candidate, mark, cursor string) error {
 	for {
-		err := s.try(ctx, found, job, cursor)
+		err := s.try(ctx, found, mark, cursor)
 		if !errors.Is(err, errMoved) {
 			return err
 		}
@@ -336,7 +336,7 @@ func (s *sweep) entries(found []candidate) []entry {
 }
 
 // try applies the judgements in one step.
-func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) error {
+func (s *sweep) try(ctx context.Context, found []candidate, mark, cursor string) error {
 	entries := s.entries(found)
 	urls := make([]string, len(entries))
 	for i := range entries {
@@ -344,7 +344,7 @@ func (s *sweep) try(ctx context.Context, found []candidate, job, cursor string) 
 	}
 	slots := make([]slot, len(entries))
 	last := found[len(found)-1].d.URL
-	err := s.crawl.Update(ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark(job, cursor), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
+	err := s.crawl.Update(ctx, crawldb.Batch{URLs: urls, Marks: crawldb.Mark(mark, cursor), Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 		e := &entries[i]
 		slots[i] = slot{}
 		ruled := stays

@@ -9,8 +9,8 @@ import (
 	"github.com/recrawl/recrawl/scoring"
 )
 
-// orphansJob is the mark for the clock of scoring.Orphan.
-const orphansJob = "orphans"
+// orphansMark is the mark for the clock of scoring.Orphan.
+const orphansMark = "orphans"
 
 // watch is that clock. Times are in milliseconds since 1970.
 type watch struct {
@@ -42,7 +42,7 @@ func watched(ctx context.Context, crawl crawldb.Store, s scoring.Filter, compat 
 	if !ok || compat || orphan.NutchCompat || orphan.Patience() == 0 {
 		return now, nil
 	}
-	mark, err := crawl.Mark(ctx, orphansJob)
+	mark, err := crawl.Mark(ctx, orphansMark)
 	if err != nil {
 		return now, err
 	}
@@ -52,7 +52,7 @@ func watched(ctx context.Context, crawl crawldb.Store, s scoring.Filter, compat 
 		w = watch{shows: ms, at: ms, most: ms}
 	}
 	if w = w.on(now.UnixMilli(), (orphan.Patience() / 4).Milliseconds()); w.String() != mark {
-		if err := crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(orphansJob, w.String())}); err != nil {
+		if err := crawl.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(orphansMark, w.String())}); err != nil {
 			return now, err
 		}
 	}
