@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/recrawl/recrawl/segment"
+)
+
+// Hit is a page that a search has found.
+type Hit struct {
+	URL   string `json:"url"`
+	Title string `json:"title"`
+	// Snippet is a part of the text, without markup; empty if the page asks that no copy of it be shown.
+	Snippet string  `json:"snippet,omitempty"`
+	Score   float64 `json:"score,omitempty"`
+}
+
+type searchResult struct {
+	Query string `json:"query"`
+	Hits  []Hit  `json:"hits"`
+	// Complete says that all pages were searched, and not only as many as a second allowed.
+	Complete bool `json:"complete"`
+}
+
+func (h *Handler) search(q *request) (any, error) {
+	r := searchResult{Query: strings.TrimSpace(q.URL.Query().Get("q")), Hits: []Hit{}, Complete: true}
+	limit, err := strconv.Atoi(q.URL.Query().Get("limit"))
+	if err != nil || limit < 1 || limit > 100 {
+		limit = 20
+	}
+	if r.Query == "" {
+		return r, nil
+	}
+	if h.o.Search != nil {
+		hits, err := h.o.Search.Search(q.Context(), r.Query, limit)
+		r.Hits = append(r.Hits, hits...)
+		return r, err
+	}
+	wanted := strings.FieldsFunc(strings.ToLower(r.Query), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
+	r.Hits, r.Complete, err = h.scanTexts(q.Context(), wanted, limit)
+	return r, err
+}
+
+// scanTexts looks for pages whose titles, URLs and texts have all the words, in the segments, newest first,
+// for a second.
+func (h *Handler) scanTexts(ctx context.Context, wanted []string, limit int) (hits []Hit, complete bool, err error) {
+	names, err := h.newestSegments(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	hits = []Hit{}
+	seen, began := map[string]bool{}, time.Now()
+	for _, name := range names {
+		at := 0
+		for texts, err := range segment.Blocks[segment.Text](ctx, h.o.Stores.Segments, name, 0) {
+			if skip, err := unreadable(ctx, err); err != nil {
+				return nil, false, err
+			} else if skip {
+				break
+			}
+			data, err := blockOf[segment.Data](ctx, h.o.Stores.Segments, name, at)
+			if err != nil {
+				return nil, false, err
+			}
+			at++
+			parsed := map[string]*segment.Data{}
+			for i := range data {
+				parsed[data[i].URL] = &data[i]
+			}
+			for i := range texts {
+				t := &texts[i]
+				if seen[t.URL] || parsed[t.URL] == nil {
+					continue
+				}
+				seen[t.URL] = true
+				d := &parsed[t.URL].Parsed
+				where, ok := findWords(strings.ToLower(d.Title+" "+t.URL), strings.ToLower(t.Text), wanted)
+				if !ok || d.NoIndex {
+					continue
+				}
+				hit := Hit{URL: t.URL, Title: d.Title}
+				if !d.NoArchive {
+					hit.Snippet = snippet(t.Text, where)
+				}
+				if hits = append(hits, hit); len(hits) == limit {
+					return hits, false, nil
+				}
+			}
+			if time.Since(began) > time.Second {
+				return hits, false, nil
+			}
+		}
+	}
+	return hits, true, nil
+}
+
+// findWords reports whether a page has all the words, and where its text has the first of them.
+func findWords(title, text string, wanted []string) (where int, ok bool) {
+	where = -1
+	for _, w := range wanted {
+		i := strings.Index(text, w)
+		if i < 0 && !strings.Contains(title, w) {
+			return 0, false
+		}
+		if where < 0 {
+			where = i
+		}
+	}
+	return max(where, 0), len(wanted) > 0
+}
+
+// snippet is a part of a text near a place, which may be a little wrong: letters in lower case may have
+// other lengths.
+func snippet(text string, where int) string {
+	from := max(0, min(where, len(text))-80)
+	for from > 0 && from < len(text) && text[from-1] != ' ' {
+		from++
+	}
+	s := strings.ToValidUTF8(strings.Join(strings.Fields(text[from:min(len(text), from+300)]), " "), "")
+	if from > 0 {
+		s = "… " + s
+	}
+	return s
+}
+
+// blockOf returns a block of a part of a segment, nil if there is none.
+func blockOf[T segment.Record](ctx context.Context, store segment.Store, name string, block int) ([]T, error) {
+	for records, err := range segment.Partial[T](ctx, store, name, block) {
+		if skip, err := unreadable(ctx, err); skip || err != nil {
+			return nil, err
+		}
+		return records, nil
+	}
+	return nil, nil
+}
