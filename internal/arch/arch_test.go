@@ -89,6 +89,7 @@ var repo = policy{
 
 		"nutch/nutchconf": {front, ". crawldb crawldb/dedup nutch/expression fetch generate hostdb hostdb/hoststat index crawldb/inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +
 			"schedule scoring signature update urlfilter"},
+		"metrics":        {front, ". fetch protocol segment"},
 		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +

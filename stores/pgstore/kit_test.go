@@ -33,7 +33,7 @@ type rig struct {
 func TestKits(t *testing.T) {
 	r := &rig{server: pgtest.Start(t, "fsync = off")}
 	t.Run("of the kits", func(t *testing.T) {
-		for name, kit := range map[string]func(*testing.T, *rig){"crawl": crawlKit, "hosts": hostKit, "links": linkKit, "segments": segmentKit} {
+		for name, kit := range map[string]func(*testing.T, *rig){"crawl": crawlKit, "hosts": hostKit, "links": linkKit, "segments": segmentKit, "usage": checkUsage} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				kit(t, r)
