@@ -32,20 +32,6 @@ const (
 
 var errBlock = errors.New("not an encoded block")
 
-// encoder encodes blocks of records. Its memory is reused for each block.
-type encoder struct {
-	zw              *zstd.Encoder
-	length          [binary.MaxVarintLen64]byte
-	buf, piece, out []byte
-}
-
-func newEncoder() (*encoder, error) {
-	// Consecutive pages have much in common, pages a megabyte apart hardly
-	// more, and looking there costs cache misses.
-	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	return &encoder{zw: zw}, err
-}
-
 // encodeBlock returns a block, which is valid until the next call.
 func encodeBlock[T Record](e *encoder, records []T) ([]byte, error) {
 	e.buf = slices.Grow(e.buf[:0], bulk(records))

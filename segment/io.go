@@ -9,9 +9,9 @@ import (
 
 // Writer writes the part for records of type T.
 type Writer[T Record] struct {
-	w   BlockWriter
-	enc *encoder
-	at  string
+	w       BlockWriter
+	buffers *Buffers
+	at      string
 }
 
 // NewWriter opens the part for records of type T after its first keep blocks;
@@ -23,21 +23,22 @@ func NewWriter[T Record](ctx context.Context, s Store, segment string, keep int)
 // NewWriterTo is [NewWriter] for a part of another name, such as that of one list:
 // see [ListPart].
 func NewWriterTo[T Record](ctx context.Context, s Store, segment, part string, keep int) (*Writer[T], error) {
-	enc, err := newEncoder()
-	if err != nil {
-		return nil, err
-	}
 	at := segment + "/" + part
 	w, err := s.Append(ctx, segment, part, keep)
 	if err != nil {
 		return nil, fmt.Errorf("segment: append to %s: %w", at, err)
 	}
-	return &Writer[T]{w: w, enc: enc, at: at}, nil
+	return &Writer[T]{w: w, buffers: buffersOf(s), at: at}, nil
 }
 
 // Append adds one block with these records, which may be none.
 func (w *Writer[T]) Append(ctx context.Context, records []T) error {
-	block, err := encodeBlock(w.enc, records)
+	enc, err := w.buffers.take()
+	if err != nil {
+		return err
+	}
+	defer w.buffers.give(enc)
+	block, err := encodeBlock(enc, records)
 	if err != nil {
 		return err
 	}

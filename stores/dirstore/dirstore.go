@@ -62,6 +62,8 @@ type Store struct {
 	// users counts the users of the file system, including the store itself
 	// while it is open; the last one closes it.
 	users int
+
+	buffers segment.Buffers
 }
 
 // Options are the settings of a store. The zero value is for a directory of the operating
@@ -219,6 +221,9 @@ func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
 func isPart(e fs.DirEntry) bool {
 	return e.Type().IsRegular() && segment.ValidName(strings.TrimSuffix(e.Name(), openSuffix)) == nil
 }
+
+// Buffers implements [segment.BufferStore].
+func (s *Store) Buffers() *segment.Buffers { return &s.buffers }
 
 // Stat implements [segment.Store]. Info.Bytes is the size of the file, without
 // a torn end. A part that is neither committed nor being written is read in
