@@ -161,8 +161,12 @@ type Source struct {
 	store   Store
 
 	mu     sync.Mutex
-	errors int
 	census *recrawl.Freshness
+
+	reading sync.Mutex // guards the fields below
+	read    []value
+	readAt  time.Time
+	errors  int
 }
 
 // NewSource returns the source of a crawler. The store may be nil.
@@ -175,8 +179,8 @@ func NewSource(crawler *recrawl.Crawler, store Store) *Source {
 const maxConsumers = 50
 
 // Read records the counters and gauges as they are now, each once for each label. What cannot be
-// read is left out and counted. It takes about as long as it takes to read the marks of the change
-// feed and to list the files of the store.
+// read is left out and counted. It reads the marks of the change feed and lists the files of the store,
+// at most once a second.
 func (s *Source) Read(ctx context.Context, record Record) {
 	status := s.crawler.Status()
 	s.recordStatus(&status, record)
@@ -189,14 +193,38 @@ func (s *Source) Read(ctx context.Context, record Record) {
 	if estimate != nil {
 		recordEstimate(estimate, record)
 	}
-	var failed int
+	for _, v := range s.readStores(ctx) {
+		record(v.instrument, v.label, v.value)
+	}
+}
+
+// value is one that was recorded.
+type value struct {
+	instrument int
+	label      string
+	value      float64
+}
+
+// storesFresh is for how long the figures that are read from the stores are used again, so that a
+// client that asks in a loop costs the crawl little.
+const storesFresh = time.Second
+
+// readStores returns the figures that are read from the stores, which one goroutine at a time does.
+func (s *Source) readStores(ctx context.Context) []value {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if time.Since(s.readAt) < storesFresh {
+		return s.read
+	}
+	var read []value
+	record := func(instrument int, label string, v float64) { read = append(read, value{instrument, label, v}) }
 	if err := s.recordConsumers(ctx, record); err != nil {
-		failed++
+		s.errors++
 	}
 	if s.store != nil {
 		sizes, free, err := s.store.Usage(ctx)
 		if err != nil {
-			failed++
+			s.errors++
 		} else {
 			for _, part := range slices.Sorted(maps.Keys(sizes)) {
 				record(storeSize, part, float64(sizes[part]))
@@ -206,11 +234,9 @@ func (s *Source) Read(ctx context.Context, record Record) {
 			}
 		}
 	}
-	s.mu.Lock()
-	s.errors += failed
-	failed = s.errors
-	s.mu.Unlock()
-	record(readErrors, "", float64(failed))
+	record(readErrors, "", float64(s.errors))
+	s.read, s.readAt = read, time.Now()
+	return read
 }
 
 func (s *Source) recordStatus(status *recrawl.Status, record Record) {

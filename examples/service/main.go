@@ -4,7 +4,7 @@
 //	go run ./service                       a small simulated web, in memory
 //	go run ./service https://example.org/  the pages of a site
 //	curl http://localhost:8080/status
-//	curl http://localhost:8080/metrics      for Prometheus
+//	curl http://localhost:8080/metrics      for Prometheus: see package metrics/prom
 //	curl -d url=https://example.org/new http://localhost:8080/seeds
 package main
 
@@ -15,17 +15,17 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/metrics/prom"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
@@ -56,6 +56,8 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, urls []strin
 		web := &webtest.Web{Hosts: 2, PagesPerHost: 5, Calm: true}
 		options.Protocol, options.Fetch.Politeness.Delay, urls = web.Protocol(), -1, web.Seeds()
 	}
+	metrics := prom.New()
+	metrics.Observe(&options)
 	var db memstore.DB // or pebblestore.Open, for a crawl that survives the service
 	defer db.Close()
 	crawler, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Segments: db.Segments()}, options)
@@ -63,12 +65,15 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, urls []strin
 		return err
 	}
 	defer crawler.Close()
+	source := metrics.Watch(crawler, nil) // pebblestore would say how much room it takes
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: handler(crawler), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: handler(crawler, metrics), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener); cancel() }() // no crawl without the service
+	var census sync.WaitGroup
+	census.Go(func() { _ = source.KeepCensus(ctx) }) // counts pages and backlog
 	if _, err = crawler.Inject(ctx, urls...); err == nil {
 		_, err = crawler.Run(ctx) // until the context ends
 	}
@@ -78,29 +83,21 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, urls []strin
 	patience, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
 	err = errors.Join(err, server.Shutdown(patience))
+	cancel()
+	census.Wait()
 	if e := <-served; e != http.ErrServerClosed {
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-func handler(crawler *recrawl.Crawler) http.Handler {
+func handler(crawler *recrawl.Crawler, metrics *prom.Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(crawler.Status())
 	})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		s := crawler.Status()
-		fmt.Fprintf(w, "# TYPE recrawl_rounds_total counter\nrecrawl_rounds_total %d\n", s.Rounds)
-		fmt.Fprintf(w, "# TYPE recrawl_bytes_total counter\nrecrawl_bytes_total %d\n", s.Bytes)
-		fmt.Fprint(w, "# TYPE recrawl_visits_total counter\n")
-		for _, code := range slices.Sorted(maps.Keys(s.Visits)) {
-			fmt.Fprintf(w, "recrawl_visits_total{outcome=%q} %d\n", code, s.Visits[code])
-		}
-		fmt.Fprintf(w, "# TYPE recrawl_waiting gauge\nrecrawl_waiting %d\n", s.Fetch.Listed-s.Fetch.Done)
-	})
+	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("POST /seeds", func(w http.ResponseWriter, r *http.Request) {
 		report, err := crawler.Inject(r.Context(), r.FormValue("url"))
 		if err != nil {

@@ -151,7 +151,7 @@ func TestMetricsAreExported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	kept := make(chan error, 1)
 	go func() { kept <- source.KeepCensus(ctx) }()
-	values := map[string]float64{}
+	var values map[string]float64
 	for values["recrawl.pages state=copies"] != 10 { // until the census is there
 		values = collect(t, reader)
 	}

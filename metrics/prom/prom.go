@@ -7,7 +7,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +25,9 @@ type Metrics struct {
 	instruments []metrics.Instrument
 	descs       []*prometheus.Desc // of those that a source provides
 	recorded    []recorded
-	source      atomic.Pointer[metrics.Source]
+
+	mu     sync.RWMutex // held for reading while the source is read
+	source *metrics.Source
 }
 
 // recorded is an instrument whose values are recorded one by one; one field is set.
@@ -97,13 +99,22 @@ func (m *Metrics) record(instrument int, label string, value float64) {
 	}
 }
 
-// Watch makes all other figures those of a crawler, which must stay open while they are collected. The
+// Watch makes all other figures those of a crawler, which must stay open until Unwatch. The
 // store, such as a pebblestore.DB, may be nil. See [metrics.Source.KeepCensus] for exact figures of
 // pages and backlog.
 func (m *Metrics) Watch(crawler *recrawl.Crawler, store metrics.Store) *metrics.Source {
-	s := metrics.NewSource(crawler, store)
-	m.source.Store(s)
-	return s
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.source = metrics.NewSource(crawler, store)
+	return m.source
+}
+
+// Unwatch ends what Watch began: only histograms and counts of errors are collected then. It waits for
+// a scrape under way; the crawler and the store may be closed after it.
+func (m *Metrics) Unwatch() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.source = nil
 }
 
 // Describe implements [prometheus.Collector].
@@ -137,13 +148,14 @@ func (m *Metrics) Collect(values chan<- prometheus.Metric) {
 			r.counter.Collect(values)
 		}
 	}
-	s := m.source.Load()
-	if s == nil {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.source == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectPatience)
 	defer cancel()
-	s.Read(ctx, func(i int, label string, value float64) {
+	m.source.Read(ctx, func(i int, label string, value float64) {
 		kind := prometheus.GaugeValue
 		if m.instruments[i].Kind == metrics.Counter {
 			kind = prometheus.CounterValue

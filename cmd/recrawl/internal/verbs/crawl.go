@@ -45,7 +45,7 @@ them says so. To crawl a test server:
 		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Archive(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			&cli.DurationFlag{Name: "round-time", Category: flags.SelectionGroup, Usage: "select no more URLs of a host per round than can be visited in this `TIME`, given the pauses between requests (0: no limit; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
-			dedupFlag(), visitMetaFlag(),
+			dedupFlag(), visitMetaFlag(), metricsFlag(),
 			flags.Selection(), flags.Conditions(), flags.EndlessSites(), flags.Memory(), flags.MinFree(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := seedsOf(c)
@@ -56,9 +56,15 @@ them says so. To crawl a test server:
 			if err != nil {
 				return err
 			}
-			run := crawlRun{seeds: seeds, fromArchive: seeds == nil && c.IsSet("replay")}
+			metrics, err := a.serveMetrics(c)
+			if err != nil {
+				return err
+			}
+			defer metrics.close()
+			run := crawlRun{metrics: metrics, seeds: seeds, fromArchive: seeds == nil && c.IsSet("replay")}
 			return a.retryWhileFull(ctx, func() error {
 				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil || run.fromArchive}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
+					metrics.observe(o)
 					o.Run.Rounds, o.Retention = c.Int("rounds"), retention
 					roundTime(c, &o.Run.RoundTime)
 					flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
@@ -89,6 +95,7 @@ type crawlRun struct {
 	seeds       *seedSource
 	fromArchive bool // the seeds are the URLs of the archive
 	bad         error
+	metrics     *metricsServer
 }
 
 func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *crawlRun) error {
@@ -105,9 +112,11 @@ func (a *app) runCrawl(ctx context.Context, c *cli.Command, s *session, run *cra
 		}
 		run.seeds = nil
 	}
+	unwatch := run.metrics.watch(ctx, s)
 	stop := a.watched(c, s)
 	report, err := s.crawler.Run(ctx)
 	stop()
+	unwatch()
 	if DiskFull(err) && ctx.Err() == nil {
 		return err
 	}
