@@ -136,6 +136,7 @@ func (l *loop) toFollow(p *segment.Parse) (links []string) {
 		case known && at.depth == 0, slices.Contains(links, to.URL):
 		case !l.opts.Following.External && hostdb.ByHost.Key(to.URL) != host:
 		case l.lists != nil && l.opts.Politeness.By.Key(to.URL) != queue:
+		case l.opts.Following.Within != nil && !l.opts.Following.Within(to.URL):
 		default:
 			if links = append(links, to.URL); len(links) == l.opts.Following.MaxLinks {
 				return links

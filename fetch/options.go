@@ -316,6 +316,9 @@ type Following struct {
 	// followed. (Nutch: fetcher.follow.outlinks.depth, .num.links, .ignore.external.)
 	Depth, MaxLinks int
 	External        bool
+	// Within, if not nil, says which pages beyond the list may be visited at all. It must be
+	// pure. A redirect to another page is just a link.
+	Within func(url string) bool
 }
 
 var (

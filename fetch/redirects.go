@@ -167,6 +167,9 @@ func (h *redirectState) chain(url string) (urls []string) {
 // staysOnList reports whether a redirect stays on the list of its page. If lists are
 // fetched separately, another fetch may be visiting the target otherwise.
 func (l *loop) staysOnList(from, to string) bool {
+	if within := l.opts.Following.Within; within != nil && !within(to) {
+		return false
+	}
 	if l.lists == nil {
 		return true
 	}

@@ -56,6 +56,11 @@ type InvertOptions struct {
 	// MaxAnchor is where anchors are cut, in characters; zero means 100, negative
 	// never. A character is never split. (Nutch: linkdb.max.anchor.length.)
 	MaxAnchor int
+	// Divert, if not nil, is asked about each page that is linked to, in key order; the links of
+	// one for which it returns true are not merged: it has taken them elsewhere, as to the group
+	// of a divided crawl that the page belongs to. A page with many links may come several
+	// times in a row, with other links. An error ends Invert.
+	Divert func(ctx context.Context, e Entry) (bool, error)
 	// NutchCompat drops internal links unless KeepInternal is set, compares hosts
 	// before Accept has normalized the URLs, drops links without a host, and
 	// measures anchors in UTF-16 units, with a question mark for half a character
@@ -259,7 +264,10 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 			chunk[i].Inlinks = inlinks[from:end:end]
 			from = end
 		}
-		err := links.Merge(ctx, chunk, v.o.MaxInlinks)
+		mine, err := v.divert(ctx, chunk)
+		if err == nil && len(mine) > 0 {
+			err = links.Merge(ctx, mine, v.o.MaxInlinks)
+		}
 		clear(chunk)
 		clear(inlinks)
 		chunk, ends, inlinks, where, size = chunk[:0], ends[:0], inlinks[:0], where[:0], 0
@@ -304,6 +312,24 @@ func (v *inverter) merge(ctx context.Context, links Store) error {
 		size += len(p.Value) + inlinkBytes
 	}
 	return flush()
+}
+
+// divert returns the entries that are to be merged here. It reuses the slice.
+func (v *inverter) divert(ctx context.Context, entries []Entry) ([]Entry, error) {
+	if v.o.Divert == nil {
+		return entries, nil
+	}
+	mine := entries[:0]
+	for _, e := range entries {
+		elsewhere, err := v.o.Divert(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if !elsewhere {
+			mine = append(mine, e)
+		}
+	}
+	return mine, nil
 }
 
 var errSorted = errors.New("linkdb: sorted data is damaged")

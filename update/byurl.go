@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/nutchvisit"
 	"github.com/recrawl/recrawl/internal/places"
@@ -275,38 +276,81 @@ func (g *grouper) add(pair extsort.Pair) error {
 	return nil
 }
 
-// addLink takes the link of a pair: see linkGave for its encoding.
-func (g *grouper) addLink(value []byte) error {
-	if len(value) < 8 {
+// forward passes a pair on to the group that the URL belongs to. There the places of pages are
+// unknown, so a link has the URL of its page.
+func (g *grouper) forward(out *groups.Outbox, url string, value []byte) error {
+	if len(value) == 0 {
 		return errSorted
 	}
-	link := scoring.Link{URL: g.in.URL, Score: math.Float64frombits(binary.BigEndian.Uint64(value))}
+	switch value[0] {
+	case kindListed: // the list is of this segment
+		return nil
+	case kindLink:
+		l, err := g.cutLink(value[1:])
+		if err != nil {
+			return err
+		}
+		head := l.head &^ linkRanked
+		value = binary.BigEndian.AppendUint64([]byte{kindLink}, math.Float64bits(l.score))
+		value = append(append(binary.AppendUvarint(value, head), l.meta...), l.from...)
+	}
+	out.Add(url, value)
+	return nil
+}
+
+// sortedLink is the link of a pair: see linkGave for its encoding.
+type sortedLink struct {
+	score float64
+	head  uint64
+	meta  []byte
+	from  string
+}
+
+func (g *grouper) cutLink(value []byte) (l sortedLink, err error) {
+	if len(value) < 8 {
+		return l, errSorted
+	}
+	l.score = math.Float64frombits(binary.BigEndian.Uint64(value))
 	value = value[8:]
 	head, size := binary.Uvarint(value)
 	if size <= 0 || head>>2 > uint64(len(value)-size) {
-		return errSorted
+		return l, errSorted
 	}
-	meta, from := value[size:size+int(head>>2)], value[size+int(head>>2):]
-	if len(meta) > 0 {
-		var err error
-		if link.Meta, err = crawldb.DecodeMeta(string(meta)); err != nil {
+	l.head = head
+	var from []byte
+	l.meta, from = value[size:size+int(head>>2)], value[size+int(head>>2):]
+	if head&linkRanked == 0 {
+		l.from = string(from)
+		return l, nil
+	}
+	if g.from == nil {
+		return l, errSorted
+	}
+	place, size := binary.Uvarint(from)
+	url, ok := g.from.At(place)
+	if size != len(from) || !ok {
+		return l, errSorted
+	}
+	l.from = url
+	return l, nil
+}
+
+// addLink takes the link of a pair.
+func (g *grouper) addLink(value []byte) error {
+	l, err := g.cutLink(value)
+	if err != nil {
+		return err
+	}
+	link := scoring.Link{From: l.from, URL: g.in.URL, Score: l.score}
+	if len(l.meta) > 0 {
+		if link.Meta, err = crawldb.DecodeMeta(string(l.meta)); err != nil {
 			return errSorted
 		}
 		if g.in.addSitemapMeta(link.Meta) && link.Score == 0 {
 			return nil // nothing more is needed
 		}
 	}
-	if head&linkRanked == 0 {
-		link.From = string(from)
-	} else {
-		place, size := binary.Uvarint(from)
-		url, ok := g.from.At(place)
-		if size != len(from) || !ok {
-			return errSorted
-		}
-		link.From = url
-	}
-	g.in.gave = g.in.gave || head&linkGave != 0
+	g.in.gave = g.in.gave || l.head&linkGave != 0
 	g.links = append(g.links, link)
 	g.size += linkSize
 	if (len(g.links)-g.first-1000)/2 >= g.maxLinks { // which may be the largest int

@@ -1,11 +1,14 @@
 package update
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/internal/extsort"
 	"github.com/recrawl/recrawl/internal/places"
 	"github.com/recrawl/recrawl/segment"
@@ -49,6 +52,9 @@ func fold(ctx context.Context, crawl crawldb.Store, segments segment.Store, name
 
 	g := grouper{segment: name, maxLinks: o.MaxInlinks, worst: o.NutchCompat, shared: shared, from: &from}
 	f := folding{o: &o, mark: SegmentMark(name), sites: &sites, grouper: &g, trust: trust, batchBytes: batchBytes, report: report}
+	if !o.Group.Alone() {
+		f.outbox = groups.NewOutbox(o.Group, crawl)
+	}
 	if !resumed {
 		reached = ""
 	}
@@ -71,6 +77,11 @@ type folding struct {
 	trust      trust
 	batchBytes int
 	report     *Report
+	outbox     *groups.Outbox    // of what is for other groups; nil if the crawl has one group
+	key        []byte            // of the current URL
+	foreign    string            // the current URL, if it belongs to another group
+	reached    []byte            // up to this key all is in the batches and the outbox
+	marks      map[string]string // to be written with each batch, if there is no mark of its own
 	// What belongs to the current batch, and to the next once that is
 	// requested.
 	inputs  []Input
@@ -86,6 +97,7 @@ func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached strin
 	g := f.grouper
 	g.begin()
 	var left unvisited
+	var host ownHost
 	for pair, err := range sorter.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -94,27 +106,53 @@ func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached strin
 		if string(pair.Key) <= reached {
 			continue
 		}
-		if g.starts(pair) {
+		if len(f.key) == 0 || !bytes.Equal(pair.Key, f.key) {
 			if err := f.take(ctx); err != nil || f.stopped {
 				return err
 			}
+			f.key = append(f.key[:0], pair.Key...)
+			if f.outbox != nil {
+				f.foreign = host.foreign(f.o.Group, g.keys.AppendURL(g.url[:0], f.key))
+			}
 		}
-		if err := g.add(pair); err != nil {
+		if f.foreign != "" {
+			err = g.forward(f.outbox, f.foreign, pair.Value)
+		} else {
+			err = g.add(pair)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if err := f.take(ctx); err != nil || f.stopped || len(f.inputs) == 0 {
+	if err := f.take(ctx); err != nil || f.stopped {
 		return err
 	}
-	return f.batch(ctx)
+	if len(f.inputs) > 0 || f.outbox != nil && f.outbox.Size() > 0 {
+		return f.batch(ctx)
+	}
+	return nil
 }
 
 // take adds the collected URL to the batch, and yields the batch if it is full.
 func (f *folding) take(ctx context.Context) (err error) {
+	f.reached = append(f.reached[:0], f.key...)
 	in, ok := f.grouper.last()
-	if !ok {
+	if ok {
+		if err := f.believe(ctx, &in); err != nil {
+			return err
+		}
+		f.inputs = append(f.inputs, in)
+	}
+	if len(f.inputs) < f.o.chunk && f.grouper.size <= f.batchBytes && (f.outbox == nil || f.outbox.Size() <= f.batchBytes) {
 		return nil
 	}
+	err = f.batch(ctx)
+	f.grouper.begin()
+	return err
+}
+
+// believe says of a URL with a signal whether that is trusted.
+func (f *folding) believe(ctx context.Context, in *Input) (err error) {
 	if len(in.Links) > 0 {
 		f.report.Targets++
 	}
@@ -124,13 +162,7 @@ func (f *folding) take(ctx context.Context) (err error) {
 		}
 		in.Signals = f.trust.stats
 	}
-	f.inputs = append(f.inputs, in)
-	if len(f.inputs) < f.o.chunk && f.grouper.size <= f.batchBytes {
-		return nil
-	}
-	err = f.batch(ctx)
-	f.grouper.begin()
-	return err
+	return nil
 }
 
 // batch yields a batch, and counts its effects when the next is requested.
@@ -148,7 +180,12 @@ func (f *folding) batch(ctx context.Context) error {
 		n := max(len(inputs), min(2*len(inputs), f.o.chunk))
 		f.changes, f.records = make([]change, n), make([]crawldb.Datum, n)
 	}
-	cursor := at + crawldb.Key(f.urls[len(f.urls)-1])
+	rows, err := f.cut(ctx)
+	if err != nil {
+		return err
+	}
+	cursor := at + string(f.reached)
+	more := f.batchMarks(rows, cursor)
 	f.stopped = !f.yield(crawldb.Batch{
 		URLs: f.urls,
 		Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
@@ -163,7 +200,7 @@ func (f *folding) batch(ctx context.Context) error {
 		},
 		Marks: func() map[string]string {
 			marks := step.marks()
-			marks[f.mark] = cursor
+			maps.Copy(marks, more)
 			return marks
 		},
 	}, nil)
@@ -177,4 +214,12 @@ func (f *folding) batch(ctx context.Context) error {
 	f.sites.done(step, cursor)
 	f.inputs = f.inputs[:0]
 	return nil
+}
+
+// cut returns the rows for other groups that belong to the batch.
+func (f *folding) cut(ctx context.Context) (map[string]string, error) {
+	if f.outbox == nil {
+		return nil, nil
+	}
+	return f.outbox.Cut(ctx)
 }

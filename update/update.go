@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/scoring"
@@ -90,6 +91,10 @@ type Options struct {
 	Hosts hostdb.Store
 	// Sitemaps says how to treat sitemaps and what they say.
 	Sitemaps SitemapOptions
+	// Group is the group of slots whose crawl db this is. What a segment says of URLs of
+	// other groups goes to the outbox, in the same steps. Nil means that the crawl is not
+	// divided.
+	Group *groups.Member
 	// Sweep is what Run also does to all records of the crawl db, once the segment
 	// is applied. Records that the segment visited are left alone, and Scoring, Now
 	// and NutchCompat are those of these Options. With NutchCompat it purges,
