@@ -65,6 +65,7 @@ type Crawler struct {
 	wakeup       chan struct{} // ends the wait of a Run
 	urgent       chan struct{} // ends a round: see endForUrgent
 	status       status
+	share        *groupShare // nil if the crawl is not divided
 	history      history
 	current      currentPlanner
 	delivered    delivered         // used only while roundMutex is held
@@ -80,11 +81,13 @@ type Crawler struct {
 // left half done: pages that were leased for a segment that was never completed are
 // released. A segment whose fetch list is damaged is not an error: see
 // [Crawler.Damaged]. Close it after use.
-func New(s Stores, o Options) (*Crawler, error) {
+func New(s Stores, o Options) (*Crawler, error) { return newCrawler(s, o, nil) }
+
+func newCrawler(s Stores, o Options, share *groupShare) (*Crawler, error) {
 	if s.Crawl == nil {
 		return nil, errors.New("recrawl: Stores.Crawl is required")
 	}
-	c := &Crawler{stores: s, opts: o, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), feedMutex: newCtxMutex(), wakeup: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+	c := &Crawler{stores: s, opts: o, share: share, roundMutex: newCtxMutex(), accountMutex: newCtxMutex(), updateMutex: newCtxMutex(), feedMutex: newCtxMutex(), wakeup: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
 	c.gatherer.Early = c.earlyVisit
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())

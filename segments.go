@@ -119,7 +119,7 @@ func (c *Crawler) removeNumberedMarks(ctx context.Context, name string, number i
 			return err
 		}
 	}
-	for _, mark := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name)} {
+	for _, mark := range []string{update.SegmentMark(name), rank.SegmentMark(name), segment.RoundMark(name), invertMark(name)} {
 		marks[mark] = ""
 	}
 	return c.setMarks(ctx, marks)

@@ -72,6 +72,11 @@ func (c *Crawler) Generate(ctx context.Context) (generate.Report, error) {
 
 // generate selects with a function that has the signature of generate.Run.
 func (c *Crawler) generate(ctx context.Context, run func(context.Context, crawldb.Store, segment.Store, generate.Options) (generate.Report, error), o generate.Options) (r generate.Report, err error) {
+	end, err := c.takeTurn(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer end()
 	err = c.inStage(ctx, "generate", "", func(ctx context.Context) (did []any, err error) {
 		r, err = run(ctx, c.stores.Crawl, c.stores.Segments, o)
 		return []any{"segments", len(r.Segments), "pages", r.Selected}, err
@@ -141,6 +146,10 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	o.Rules, o.Signature, o.Scoring = c.opts.Rules, c.opts.Signature, c.opts.Scoring
 	o.Now, o.Logger = c.opts.Now, c.opts.Logger
 	o.Politeness.Lookup = c.lookup()
+	if c.share != nil {
+		o.Following.Within = c.share.member.Owns
+		o.Threads = c.share.threads(o.Threads)
+	}
 	if parsing {
 		o.Parser = c.opts.Parser
 	}
@@ -174,6 +183,11 @@ func (c *Crawler) Update(ctx context.Context, name string) (r update.Report, err
 		return update.Report{}, err
 	}
 	defer c.updateMutex.unlock()
+	end, err := c.takeTurn(ctx)
+	if err != nil {
+		return update.Report{}, err
+	}
+	defer end()
 	err = c.inStage(ctx, "update", name, func(ctx context.Context) (did []any, err error) {
 		r, err = c.updateSegment(ctx, name)
 		return []any{"pages", r.Visits, "links", r.Links, "overgrown", r.Overgrown}, err
@@ -218,7 +232,7 @@ func (c *Crawler) updateRanks(ctx context.Context, name string) error {
 func (c *Crawler) updateOptions() update.Options {
 	o := c.opts.Update
 	o.Schedule, o.Scoring, o.Hosts, o.Now = c.schedule(), c.opts.Scoring, c.stores.Hosts, c.opts.Now
-	o.Sweep.Rules = c.opts.Rules
+	o.Sweep.Rules, o.Group = c.opts.Rules, c.group()
 	return o
 }
 
@@ -249,8 +263,17 @@ func (c *Crawler) InvertLinks(ctx context.Context, segments ...string) (linkdb.I
 		return linkdb.InvertReport{}, nil
 	}
 	var r linkdb.InvertReport
-	err := c.inStage(ctx, "invert", strings.Join(segments, " "), func(ctx context.Context) (did []any, err error) {
-		r, err = linkdb.Invert(ctx, c.stores.Links, c.stores.Segments, segments, c.opts.Invert)
+	end, err := c.takeTurn(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer end()
+	err = c.inStage(ctx, "invert", strings.Join(segments, " "), func(ctx context.Context) (did []any, err error) {
+		if len(segments) == 1 && !c.group().Alone() {
+			r, err = c.invertForAll(ctx, segments[0])
+		} else {
+			r, err = linkdb.Invert(ctx, c.stores.Links, c.stores.Segments, segments, c.opts.Invert)
+		}
 		return []any{"links", r.Links}, err
 	})
 	return r, err

@@ -20,6 +20,11 @@ package crawldb
 //	round/SEGMENT             segment            how far OnPage has come, or that the segment is done; its number in the feed
 //	round/SEGMENT/before      recrawl            how many blocks hold the state of pages before the segment
 //	round/SEGMENT/before/N    recrawl            such a block
+//	invert/SEGMENT            recrawl            how far the links to pages of other groups are in the outbox; "done" at the end
+//	outbox/N                  crawldb/groups     the numbers of the rows for group N that are kept
+//	outbox/N/M                crawldb/groups     such a row
+//	inbox/N                   crawldb/groups     the number of the next row to be folded from group N
+//	groups                    crawldb/groups     the division of the crawl, in the control store of a Local engine
 //	feed                      recrawl            the numbers of the first segment in the change feed and of the next one
 //	feed/N                    recrawl            the segment with that number: name, time, bytes, events
 //	consumers                 recrawl            the names of the consumers of the feed

@@ -60,7 +60,7 @@ var repo = policy{
 		"crawldb/inject":  {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol protocol/robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/recent internal/weburl"},
-		"update":          {verb, "page crawldb hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
+		"update":          {verb, "page crawldb crawldb/groups hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
 		"scoring/rank":    {verb, "crawldb protocol schedule scoring segment internal/extsort"},
 		"crawldb/dedup":   {verb, "crawldb hostdb internal/extsort"},
 		"hostdb/hoststat": {verb, "crawldb hostdb urlfilter"},
@@ -93,7 +93,7 @@ var repo = policy{
 		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
 		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +
-			"crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
+			"crawldb/groups crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a

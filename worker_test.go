@@ -1,0 +1,223 @@
+package recrawl_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/groups"
+	"github.com/recrawl/recrawl/protocol/webtest"
+	"github.com/recrawl/recrawl/scoring"
+	"github.com/recrawl/recrawl/stores/memstore"
+	"github.com/recrawl/recrawl/update"
+)
+
+// dividedCrawl is a crawl of several groups in memory.
+type dividedCrawl struct {
+	*groups.Local
+	dbs   map[int]*memstore.DB
+	hosts *memstore.Hosts
+}
+
+// newDividedCrawl divides by host, since all hosts of a synthetic web are of one domain.
+func newDividedCrawl(t *testing.T, n int) *dividedCrawl {
+	t.Helper()
+	table, err := groups.Divide(n, groups.Routing{Hot: []string{"example.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dividedCrawl{dbs: map[int]*memstore.DB{}, hosts: new(memstore.Hosts)}
+	d.Local, err = groups.OpenLocal(t.Context(), new(memstore.Crawl), table, func(id int) (groups.Stores, func() error, error) {
+		db := new(memstore.DB)
+		d.dbs[id] = db
+		return groups.Stores{Crawl: db.Crawl(), Links: db.Links(), Segments: db.Segments(), Hosts: d.hosts}, db.Close, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// contents is what a crawl knows of each page: its status, signature and inlinks, or its whole
+// record.
+type contents map[string]string
+
+func (c contents) add(t *testing.T, db *memstore.DB, whole bool) (cash float64) {
+	t.Helper()
+	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c[d.URL] != "" {
+			t.Errorf("two groups have %s", d.URL)
+		}
+		c[d.URL] = fmt.Sprintf("%s %x", d.Status, d.Signature)
+		if whole {
+			raw, err := d.AppendBinary(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c[d.URL] = fmt.Sprintf("%x", raw)
+		}
+		cash += scoring.Cash(&d)
+	}
+	for e, err := range db.Links().Scan(t.Context(), crawldb.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c["links to "+e.URL] = fmt.Sprintf("%q", e.Inlinks)
+	}
+	return cash
+}
+
+func (c contents) compare(t *testing.T, want contents) {
+	t.Helper()
+	n := 0
+	for url, w := range want {
+		if g := c[url]; g != w {
+			if n++; n < 5 {
+				t.Errorf("%s:\ngot  %s\nwant %s", url, g, w)
+			}
+		}
+	}
+	for url := range c {
+		if _, ok := want[url]; !ok {
+			if n++; n < 5 {
+				t.Errorf("%s is there", url)
+			}
+		}
+	}
+	if n > 0 {
+		t.Errorf("%d differences of %d", n, len(want))
+	}
+}
+
+// undividedContents crawls a web in one process without groups.
+func undividedContents(t *testing.T, web *webtest.Web, o recrawl.Options, whole bool, seeds ...string) (contents, float64) {
+	t.Helper()
+	db := new(memstore.DB)
+	c, err := recrawl.New(recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Inject(t.Context(), seeds...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := contents{}
+	return all, all.add(t, db, whole)
+}
+
+func (d *dividedCrawl) contents(t *testing.T, whole bool) (all contents, cash float64) {
+	t.Helper()
+	all = contents{}
+	for _, db := range d.dbs {
+		cash += all.add(t, db, whole)
+	}
+	return all, cash
+}
+
+// rowsLeft counts the rows that are still in the outboxes.
+func (d *dividedCrawl) rowsLeft(t *testing.T) (n int64) {
+	t.Helper()
+	table, err := d.Table(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range table.Groups {
+		for _, to := range table.Groups {
+			marks, err := d.Marks(t.Context(), []groups.MarkName{{Group: from.ID, Name: groups.OutboxMark(to.ID)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := groups.ParseBounds(marks[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += b.Next - b.First
+		}
+	}
+	return n
+}
+
+func TestDividedCrawlEqualsUndivided(t *testing.T) {
+	web := func() *webtest.Web { return &webtest.Web{Seed: 3, Hosts: 9, PagesPerHost: 25, WordsPerPage: 20} }
+	const seed = "http://news.example.test/"
+	options := func(w *webtest.Web) recrawl.Options {
+		return recrawl.Options{Agent: "recrawl-test", Protocol: w.Protocol(), Update: update.Options{MaxGrowth: -1}}
+	}
+	for _, n := range []int{1, 4, 7} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			plain := web()
+			var want contents
+			var cash float64
+			synctest.Test(t, func(t *testing.T) {
+				want, cash = undividedContents(t, plain, options(plain), n == 1, seed)
+			})
+			synctest.Test(t, func(t *testing.T) {
+				d := newDividedCrawl(t, n)
+				defer d.Close()
+				w := web()
+				k, err := recrawl.NewWorker(d, options(w), recrawl.WorkerOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer k.Close()
+				if err := k.Inject(t.Context(), seed); err != nil {
+					t.Fatal(err)
+				}
+				r, err := k.Run(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, gotCash := d.contents(t, n == 1)
+				got.compare(t, want)
+				if math.Abs(gotCash-cash) > 1e-9 {
+					t.Errorf("the cash is %v, want %v", gotCash, cash)
+				}
+				if left := d.rowsLeft(t); left > 0 {
+					t.Errorf("%d rows are left", left)
+				}
+				if r.Visited() < 200 {
+					t.Errorf("%d visits", r.Visited())
+				}
+				if w.Requests() != plain.Requests() {
+					t.Errorf("%d requests, an undivided crawl makes %d", w.Requests(), plain.Requests())
+				}
+				for _, host := range []string{"news.example.test", "docs.example.test", "h0008.example.test"} {
+					politeTo(t, w, host)
+				}
+			})
+		})
+	}
+}
+
+func politeTo(t *testing.T, w *webtest.Web, host string) {
+	t.Helper()
+	l := w.HostLog(host)
+	if l.Requests < 20 || l.MaxInFlight > 1 || l.MinGap < 5*time.Second {
+		t.Errorf("%s had %d requests, %d at a time, and %v between two", host, l.Requests, l.MaxInFlight, l.MinGap)
+	}
+}
+
+func TestWorkerRefusesOptionsForOnePlace(t *testing.T) {
+	d := newDividedCrawl(t, 2)
+	defer d.Close()
+	o := recrawl.Options{Agent: "recrawl-test", Protocol: (&webtest.Web{}).Protocol(), Scoring: scoring.PageRank{}}
+	k, err := recrawl.NewWorker(d, o, recrawl.WorkerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if _, err := k.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "PageRank") {
+		t.Errorf("PageRank over two groups: %v", err)
+	}
+}
