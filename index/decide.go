@@ -73,18 +73,27 @@ func decide(in input, o Options) decision {
 	if o.NutchCompat {
 		return decideAsNutch(in, o)
 	}
-	d := decideByVisit(in, o)
-	on := true
+	if d := decideByVisit(in, o); o.allows(d, true) {
+		return d
+	}
+	return leave
+}
+
+// allows reports whether the switches, given their default, allow what was decided.
+func (o *Options) allows(d decision, byDefault bool) bool {
 	switch d {
 	case deleteGone, deleteRedirect, deleteDuplicate, deleteOrphan:
-		on = o.DeleteGone.on(true)
+		return o.DeleteGone.on(byDefault)
 	case deleteFailedParse:
-		on = o.DeleteFailedParse.on(true)
+		return o.DeleteFailedParse.on(byDefault)
 	}
-	if !on {
-		return leave
-	}
-	return d
+	return true
+}
+
+// Deletes reports whether the record alone says that its page is to be deleted from an index.
+func Deletes(d *crawldb.Datum, o Options) bool {
+	byRecord := decideByRecord(d)
+	return byRecord.deletes() && o.allows(byRecord, !o.NutchCompat)
 }
 
 func decideByVisit(in input, o Options) decision {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/recrawl/recrawl"
@@ -59,47 +58,20 @@ func (s *shelf) Commit(context.Context) error { return s.down }
 type search struct {
 	crawler  *recrawl.Crawler
 	consumer *recrawl.Consumer
-	stores   recrawl.Stores
 	index    *shelf
 }
 
-// catchUp indexes the segments with events that are not acknowledged, and acknowledges them. An
-// error leaves them to the next call: the crawl keeps the segments, and what is written twice does no harm.
+// catchUp applies the changes that are not acknowledged. An error leaves them to the next call: the
+// crawl keeps their segments, and what is written twice does no harm.
 func (s *search) catchUp(ctx context.Context) error {
-	var segments []string
-	last, lapsed := "", false
-	for e, err := range s.consumer.Events(ctx) {
-		switch {
-		case err != nil:
-			return err
-		case e.Kind == recrawl.SnapshotBegin: // segments were lost: start again with those that are kept
-			lapsed = true
-			if segments, err = s.crawler.DoneSegments(ctx); err != nil {
-				return err
-			}
-		case e.Segment != "" && !slices.Contains(segments, e.Segment):
-			segments = append(segments, e.Segment)
-		}
-		last = e.Position
-	}
-	if last == "" {
-		return nil
-	}
-	if _, err := index.Run(ctx, s.stores.Crawl, s.stores.Links, s.stores.Segments, s.index, index.Options{Segments: segments}); err != nil {
-		return err
-	}
-	if lapsed { // the index may have pages that went with lost segments
-		if _, err := index.Clean(ctx, s.stores.Crawl, s.index, index.CleanOptions{}); err != nil {
-			return err
-		}
-	}
-	return s.consumer.Ack(ctx, last)
+	_, err := s.consumer.Index(ctx, s.index, recrawl.IndexOptions{})
+	return err
 }
 
-// open resumes where the last process ended. A service that crawls for years calls catchUp in a goroutine of
-// its own, so that the crawl does not wait for the index.
+// open resumes where the last process ended. A service that crawls for years calls Index in a goroutine of
+// its own, with IndexOptions.Follow, so that the crawl does not wait for the index.
 func open(ctx context.Context, stores recrawl.Stores, x *shelf, o recrawl.Options) (*search, error) {
-	s := &search{stores: stores, index: x}
+	s := &search{index: x}
 	var err error
 	if s.crawler, err = recrawl.New(stores, o); err != nil {
 		return nil, err
