@@ -143,6 +143,16 @@ func (c *Crawler) DropConsumer(ctx context.Context, name string) error {
 	return c.applyRetention(ctx)
 }
 
+// RestartConsumer makes a consumer begin as a new one, as when its index was lost, and registers it if
+// there is none of that name.
+func (c *Crawler) RestartConsumer(ctx context.Context, name string, o ConsumerOptions) error {
+	if err := c.dropConsumer(ctx, name); err != nil && !errors.Is(err, ErrNoConsumer) {
+		return err
+	}
+	_, err := c.AddConsumer(ctx, name, o)
+	return err
+}
+
 func (c *Crawler) dropConsumer(ctx context.Context, name string) error {
 	if err := c.feedMutex.lock(ctx); err != nil {
 		return err

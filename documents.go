@@ -12,7 +12,8 @@ import (
 )
 
 // IndexOptions say how [Consumer.Index] keeps an index up to date. Of index.Options, Segments,
-// NoCommit, SortMemory and TempDir have no effect.
+// NoCommit, SortMemory and TempDir have no effect; without Scoring, that of the crawler weights the
+// documents.
 type IndexOptions struct {
 	index.Options
 	// Follow waits for more at the end of the feed, until the context ends.
@@ -127,12 +128,19 @@ func (f *indexFeed) reconcile(ctx context.Context) error {
 	if err := f.w.Commit(ctx); err != nil { // only what is committed is listed
 		return fmt.Errorf("recrawl: index: %w", err)
 	}
-	n, err := index.Reconcile(ctx, f.k.c.stores.Crawl, w)
+	n, err := f.k.c.ReconcileIndex(ctx, w)
 	f.changes += n
-	if f.report.Deleted += n; err != nil {
-		return fmt.Errorf("recrawl: %w", err)
+	f.report.Deleted += n
+	return err
+}
+
+// ReconcileIndex deletes the documents of pages that the crawl does not have any more: see
+// [index.Reconcile].
+func (c *Crawler) ReconcileIndex(ctx context.Context, w index.Lister) (deleted int, err error) {
+	if deleted, err = index.Reconcile(ctx, c.stores.Crawl, w); err != nil {
+		err = fmt.Errorf("recrawl: %w", err)
 	}
-	return nil
+	return deleted, err
 }
 
 func (f *indexFeed) commit(ctx context.Context) error {
@@ -160,6 +168,9 @@ func (f *indexFeed) commit(ctx context.Context) error {
 // document is valid until the next one. A snapshot begins with all pages in the segments that are
 // kept, none of which has a position until the last.
 func (k *Consumer) Documents(ctx context.Context, o index.Options) iter.Seq2[index.Change, error] {
+	if o.Scoring == nil {
+		o.Scoring = k.c.opts.Scoring
+	}
 	return func(yield func(index.Change, error) bool) {
 		for e, err := range k.Events(ctx) {
 			var change index.Change

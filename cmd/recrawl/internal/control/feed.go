@@ -37,6 +37,7 @@ type FeedRequest struct {
 	Options             recrawl.ConsumerOptions // if it is new
 	Ack                 string                  // the position to acknowledge first, if any
 	Text                bool                    // with the texts of pages
+	Documents           *DocumentRequest        // asks for changes of an index in the place of events
 }
 
 // A FeedReply is the answer to a FeedRequest.
@@ -48,7 +49,11 @@ type FeedReply struct {
 	Last  string
 	// Consumers is what List returns.
 	Consumers []recrawl.ConsumerStatus
-	Error     string
+	// End says that Documents have come to the end of the feed, and Dead is what DocumentRequest.Check
+	// returns.
+	End   bool     `json:",omitempty"`
+	Dead  []string `json:",omitempty"`
+	Error string
 }
 
 // The most that one reply has.
@@ -183,6 +188,7 @@ func answerFeeds(ctx context.Context, crawler *recrawl.Crawler, run string) {
 	tick := time.NewTicker(feedInterval)
 	defer tick.Stop()
 	s := feedServer{crawler, run, map[string]*servedClient{}}
+	defer s.end()
 	for {
 		select {
 		case <-tick.C:
@@ -203,7 +209,15 @@ type feedServer struct {
 
 type servedClient struct {
 	liveness
-	answered int // the number of the last request with a reply
+	answered  int             // the number of the last request with a reply
+	documents *documentReader // nil if it reads none
+}
+
+// end ends the reading of all clients.
+func (s *feedServer) end() {
+	for _, c := range s.clients {
+		c.endDocuments()
+	}
 }
 
 // answerAll answers the requests that are there.
@@ -214,7 +228,13 @@ func (s *feedServer) answerAll(ctx context.Context) {
 			s.answer(ctx, id)
 		}
 	}
-	maps.DeleteFunc(s.clients, func(_ string, c *servedClient) bool { return time.Since(c.since) > requestPatience })
+	maps.DeleteFunc(s.clients, func(_ string, c *servedClient) bool {
+		ended := time.Since(c.since) > requestPatience
+		if ended {
+			c.endDocuments()
+		}
+		return ended
+	})
 }
 
 // answer answers the request of a client, unless it has its reply, and removes the files of one
@@ -237,7 +257,12 @@ func (s *feedServer) answer(ctx context.Context, id string) {
 	if c.answered == q.Number {
 		return
 	}
-	r, err := AnswerFeed(ctx, s.crawler, &q)
+	var r FeedReply
+	if q.Documents != nil {
+		r, err = s.answerDocuments(ctx, c, &q)
+	} else {
+		r, err = AnswerFeed(ctx, s.crawler, &q)
+	}
 	if err != nil && ctx.Err() != nil {
 		return
 	}

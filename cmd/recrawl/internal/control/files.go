@@ -24,7 +24,7 @@ const (
 )
 
 // maxFile limits what is read: any process may have put a file there.
-const maxFile = 16 << 20
+const maxFile = 128 << 20
 
 // writeJSON replaces a file by the encoding of v: a reader sees the old contents or the new.
 func writeJSON(dir, name string, v any) error {

@@ -23,15 +23,23 @@ func outFlag() cli.Flag {
 
 func (a *app) index() *cli.Command {
 	const toDelete = "What is deleted (on by default; off with -conf or -nutch-compat)"
+	const toIndex = "To a search engine"
 	return &cli.Command{
-		Name: "index", Category: flags.ReadVerbs, Usage: "write the pages as documents, one JSON object a line", ArgsUsage: "[SEGMENT...]",
+		Name: "index", Category: flags.ReadVerbs, Usage: "write the pages as documents, one JSON object a line, or to a search engine", ArgsUsage: "[SEGMENT...]",
 		Description: `Each page is taken from the newest segment that holds it, of those named or of
 all. Pages that no longer exist or ask not to be indexed are lines with
 "deleted": true. With -o and -json, a summary in JSON goes to standard output.
 
   recrawl index -d crawl -o pages.jsonl
   recrawl index -d crawl | jq -r .title
-  recrawl index -d crawl -deleteGone=false 20260105080000-000`,
+  recrawl index -d crawl -deleteGone=false 20260105080000-000
+
+With -to, what has changed since the last call is written to an index, as a consumer
+of the change feed: see changes. What the index has not confirmed is written again.
+
+  recrawl index -d crawl -to bleve:pages
+  recrawl search -d pages gopher
+  recrawl index -d crawl -to bleve:pages -follow`,
 		Flags: flags.Join(flags.Dir(), outFlag(), flags.Rules(),
 			&cli.BoolFlag{Name: "skipNotModified", Usage: "leave out pages that have not changed since the last round"},
 			&cli.BoolFlag{Name: "addBinaryContent", Usage: "include the fetched bytes in the document, in base64"},
@@ -39,8 +47,21 @@ all. Pages that no longer exist or ask not to be indexed are lines with
 			&cli.BoolFlag{Name: "deleteGone", Category: toDelete, Usage: "pages that are gone, redirect, are duplicates or orphans"},
 			&cli.BoolFlag{Name: "deleteNoIndex", Category: toDelete, Usage: "pages that ask not to be indexed"},
 			&cli.BoolFlag{Name: "deleteFailedParse", Category: toDelete, Usage: "pages that could not be parsed"},
-			flags.Scoring(), flags.NutchConf(), flags.Reporting()),
+			&cli.StringFlag{Name: "to", Category: toIndex, Usage: "bring the index at `TARGET` up to date: bleve:DIR"},
+			&cli.BoolFlag{Name: "follow", Category: toIndex, Usage: "wait for more changes, until interrupted; also beside a crawl that is running"},
+			&cli.BoolFlag{Name: "rebuild", Category: toIndex, Usage: "begin again, with all that the crawl has"},
+			&cli.BoolFlag{Name: "clean", Category: toIndex, Usage: "also delete the pages that became duplicates or orphans without a visit, which lists the whole index"},
+			&cli.StringFlag{Name: "consumer", Category: toIndex, Usage: "the `NAME` of the consumer of the change feed (default: made of the target)"},
+			flags.Scoring(), flags.NutchConf(), flags.MinFree(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.IsSet("to") {
+				return a.indexTo(ctx, c)
+			}
+			for _, name := range []string{"follow", "rebuild", "clean", "consumer"} {
+				if c.IsSet(name) {
+					return flags.Usagef("-%s needs -to", name)
+				}
+			}
 			o, err := a.indexOptions(c)
 			if err != nil {
 				return err

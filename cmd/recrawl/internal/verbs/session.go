@@ -39,6 +39,7 @@ type session struct {
 type access struct {
 	network bool // it makes requests
 	create  bool // it creates the crawl if there is none
+	change  bool // it changes the crawl, though most uses of the verb read it
 }
 
 // begin opens the crawl and makes a crawler from the flags.
@@ -58,7 +59,7 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 	if err != nil {
 		return err
 	}
-	if c.Category == flags.ReadVerbs {
+	if c.Category == flags.ReadVerbs && !needs.change {
 		o.ReadOnly = true
 		s.db, err = a.openToRead(ctx, c, onceCache)
 	} else {
