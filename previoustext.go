@@ -14,18 +14,25 @@ import (
 // that is kept has it. The first call for a block of 500 events reads the events of older segments until
 // it has found the texts of all of them, about 0.1 s for each 10,000 pages.
 func (e *PageEvent) PreviousText(ctx context.Context) (text string, ok bool, err error) {
-	if e.parts == nil || e.parts.previous == nil {
-		return "", false, nil
-	}
-	older, err := e.parts.previous.find(ctx)
-	if err != nil || older[e.URL] == nil {
+	before, err := e.previous(ctx)
+	if err != nil || before == nil {
 		return "", false, err
 	}
-	text, err = older[e.URL].Text(ctx)
+	text, err = before.Text(ctx)
 	if errors.Is(err, segment.ErrNotFound) { // removed since
 		return "", false, nil
 	}
 	return text, err == nil, err
+}
+
+// previous returns the event of the last visit before that brought the content with the signature in Previous;
+// nil if there is none, or none that is kept.
+func (e *PageEvent) previous(ctx context.Context) (*PageEvent, error) {
+	if e.parts == nil || e.parts.previous == nil {
+		return nil, nil
+	}
+	older, err := e.parts.previous.find(ctx)
+	return older[e.URL], err
 }
 
 // previousEvents are, for the events of a block, those of the visits before that brought the

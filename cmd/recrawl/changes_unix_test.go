@@ -64,6 +64,9 @@ func TestChanges(t *testing.T) {
 	if r := recrawl(t, "changes", "-d", s.dir, "-consumer", "all", "-drop"); r.code != 1 || !strings.Contains(r.err, "no such consumer") {
 		t.Errorf("%+v", r)
 	}
+	if out := ok(t, "changes", "-d", s.dir, "-consumer", "diffs", "-diff"); !strings.Contains(out, `"kind":"new"`) || strings.Contains(out, `"diff"`) {
+		t.Errorf("pages that are new differ from something: %s", out)
+	}
 	for _, args := range [][]string{{}, {"-list", "-drop"}, {"-consumer", "a", "-from", "yesterday"}, {"-consumer", "a", "-drop", "-follow"}} {
 		if r := recrawl(t, append([]string{"changes", "-d", s.dir}, args...)...); r.code != 2 {
 			t.Errorf("%q: %+v", args, r)

@@ -18,6 +18,7 @@ var repo = policy{
 	// import X and whatever X may, and has a row to say that it exists, and which frame it uses.
 	packages: map[string]row{
 		"page":               {vocabulary, ""},
+		"page/diff":          {vocabulary, ""},
 		"internal/webhost":   {vocabulary, ""},
 		"internal/textlines": {vocabulary, ""},
 		"internal/javaregex": {vocabulary, ""},
@@ -92,7 +93,7 @@ var repo = policy{
 		"metrics":        {front, ". fetch protocol segment"},
 		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
-		".": {root, "page crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +
+		".": {root, "page page/diff crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +
 			"crawldb/groups crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
 	},
 

@@ -36,7 +36,7 @@ type FeedRequest struct {
 	Consumer            string
 	Options             recrawl.ConsumerOptions // if it is new
 	Ack                 string                  // the position to acknowledge first, if any
-	Text                bool                    // with the texts of pages
+	Text, Diff          bool                    // with the texts of pages, with how they differ from before
 	Documents           *DocumentRequest        // asks for changes of an index in the place of events
 }
 
@@ -61,6 +61,9 @@ const (
 	maxLines     = 5000
 	maxLineBytes = 4 << 20
 )
+
+// diffContext is how many words beside a change a diff has.
+const diffContext = 8
 
 // AnswerFeed does what a request says.
 func AnswerFeed(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) (FeedReply, error) {
@@ -109,6 +112,15 @@ func (r *FeedReply) read(ctx context.Context, crawler *recrawl.Crawler, q *FeedR
 				return err
 			} else if ok {
 				j.PreviousText = &text
+			}
+		}
+		if q.Diff {
+			d, ok, err := e.Diff(ctx, diffContext)
+			if err != nil {
+				return err
+			}
+			if ok {
+				j.Diff = &d
 			}
 		}
 		var b bytes.Buffer

@@ -20,9 +20,10 @@ type ChangeJSON struct {
 	Signature  string              `json:"signature,omitempty"`
 	ParseError string              `json:"parse_error,omitempty"`
 	Previous   *PreviousChangeJSON `json:"previous,omitempty"`
-	// Text and PreviousText are set by the caller.
-	Text         *string `json:"text,omitempty"`
-	PreviousText *string `json:"previous_text,omitempty"`
+	// Text, PreviousText and Diff are set by the caller.
+	Text         *string            `json:"text,omitempty"`
+	PreviousText *string            `json:"previous_text,omitempty"`
+	Diff         *recrawl.EventDiff `json:"diff,omitempty"`
 }
 
 // PreviousChangeJSON is the state of a page before a visit.

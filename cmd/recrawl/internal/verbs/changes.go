@@ -29,6 +29,7 @@ The crawl keeps segments until all consumers have read them; a consumer that is
 not needed any more must be dropped.
 
   recrawl changes -d crawl -consumer search
+  recrawl changes -d crawl -consumer search -diff
   recrawl changes -d crawl -consumer search -follow | ./index
   recrawl changes -d crawl -list
   recrawl changes -d crawl -consumer search -drop
@@ -46,6 +47,7 @@ changes, and changes prints them.`,
 			&cli.StringFlag{Name: "from", Value: "beginning", Usage: "where a new consumer begins: at the `beginning` of what is kept, now, or with a snapshot (default: beginning)"},
 			&cli.BoolFlag{Name: "every-visit", Usage: "with a new consumer: print every visit, also of pages that have not changed"},
 			&cli.BoolFlag{Name: "text", Usage: "with the text of each page, and the text before the change if its segment is kept"},
+			&cli.BoolFlag{Name: "diff", Usage: "with the fields, links and words that differ from the content before, if its segment is kept"},
 			&cli.BoolFlag{Name: "list", Usage: "list the consumers and how far they are behind"},
 			&cli.BoolFlag{Name: "drop", Usage: "remove the consumer"},
 			flags.MinFree(), flags.Reporting()),
@@ -61,7 +63,7 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 	if err := flags.NoArgs(c); err != nil {
 		return err
 	}
-	q := control.FeedRequest{Consumer: c.String("consumer"), List: c.Bool("list"), Drop: c.Bool("drop"), Text: c.Bool("text")}
+	q := control.FeedRequest{Consumer: c.String("consumer"), List: c.Bool("list"), Drop: c.Bool("drop"), Text: c.Bool("text"), Diff: c.Bool("diff")}
 	start, ok := consumerStarts[c.String("from")]
 	switch {
 	case !ok:
