@@ -13,7 +13,7 @@ type chart struct {
 	Title, Description string
 	Lines              []chartLine
 	Bars               []chartBar
-	XTicks, YTicks     []tick
+	XLabels, YLabels   [3]string // of the beginning, the middle and the end; of the top, the middle and the bottom
 }
 
 type chartLine struct{ Class, Points string }
@@ -23,26 +23,18 @@ type chartBar struct {
 	X, Y, Width, Height float64
 }
 
-type tick struct {
-	At    float64
-	Label string
-}
-
 // Empty reports whether there is nothing to see.
 func (c chart) Empty() bool { return len(c.Lines)+len(c.Bars) == 0 }
 
-// The plot of a chart of 600 by 190.
-const (
-	plotLeft, plotRight = 52.0, 590.0
-	plotTop, plotBottom = 10.0, 160.0
-)
+// A chart is 600 by 150, and stretched to the width of its place. Its labels stand beside it.
+const chartWidth, chartHeight = 600.0, 150.0
 
-func xAt(share float64) float64 { return round1(plotLeft + share*(plotRight-plotLeft)) }
-func yAt(share float64) float64 { return round1(plotBottom - share*(plotBottom-plotTop)) }
+func xAt(share float64) float64 { return round1(share * chartWidth) }
+func yAt(share float64) float64 { return round1((1 - share) * chartHeight) }
 func round1(v float64) float64  { return math.Round(10*v) / 10 }
 
-// timeTicks labels the beginning, the middle and the end of a time.
-func timeTicks(from, to time.Time) []tick {
+// timeLabels labels the beginning, the middle and the end of a time.
+func timeLabels(from, to time.Time) (labels [3]string) {
 	layout := "2006-01-02"
 	switch d := to.Sub(from); {
 	case d < 48*time.Hour:
@@ -50,16 +42,13 @@ func timeTicks(from, to time.Time) []tick {
 	case d < 300*24*time.Hour:
 		layout = "Jan 2"
 	}
-	var ticks []tick
-	for _, share := range []float64{0, 0.5, 1} {
-		ticks = append(ticks, tick{xAt(share), from.Add(time.Duration(share * float64(to.Sub(from)))).Format(layout)})
+	for i := range labels {
+		labels[i] = from.Add(to.Sub(from) * time.Duration(i) / 2).Format(layout)
 	}
-	return ticks
+	return labels
 }
 
-func shareTicks() []tick {
-	return []tick{{yAt(0), "0 %"}, {yAt(0.5), "50 %"}, {yAt(1), "100 %"}}
-}
+func shareLabels() [3]string { return [3]string{"100 %", "50 %", "0 %"} }
 
 // freshnessChart shows the share of importance that was fresh.
 func freshnessChart(points []historyPoint) chart {
@@ -80,7 +69,7 @@ func freshnessChart(points []historyPoint) chart {
 	return chart{
 		Title:       "Freshness",
 		Description: fmt.Sprintf("Share of importance that is fresh, from %s to %s: %s now, %s at the lowest.", stamp(from), stamp(to), percent(last), percent(lowest)),
-		Lines:       []chartLine{{"line-a", strings.TrimSpace(line.String())}}, XTicks: timeTicks(from, to), YTicks: shareTicks(),
+		Lines:       []chartLine{{"line-a", strings.TrimSpace(line.String())}}, XLabels: timeLabels(from, to), YLabels: shareLabels(),
 	}
 }
 
@@ -102,16 +91,16 @@ func visitsChart(points []historyPoint) chart {
 	c := chart{
 		Title:       "Visits",
 		Description: fmt.Sprintf("Visits from %s to %s: %s, of which %s failed.", stamp(from), stamp(to), number(total), number(bad)),
-		XTicks:      timeTicks(from, to),
-		YTicks:      []tick{{yAt(0), "0"}, {yAt(1), short(float64(most))}},
+		XLabels:     timeLabels(from, to),
+		YLabels:     [3]string{short(float64(most)), "", "0"},
 	}
-	width := (plotRight - plotLeft) / visitBars
+	const width = chartWidth / visitBars
 	for i := range made {
 		good := float64(made[i]-failed[i]) / float64(most)
 		wrong := float64(failed[i]) / float64(most)
-		x := round1(plotLeft + float64(i)*width)
+		x := round1(float64(i) * width)
 		if good > 0 {
-			c.Bars = append(c.Bars, chartBar{"bar-good", x, yAt(good), round1(width - 2), round1(plotBottom - yAt(good))})
+			c.Bars = append(c.Bars, chartBar{"bar-good", x, yAt(good), round1(width - 2), round1(chartHeight - yAt(good))})
 		}
 		if wrong > 0 {
 			c.Bars = append(c.Bars, chartBar{"bar-bad", x, yAt(good + wrong), round1(width - 2), round1(yAt(good) - yAt(good+wrong))})
@@ -139,8 +128,8 @@ func curveChart(curve []curvePoint, budget float64) chart {
 		Title:       "Freshness by budget",
 		Description: "Share of importance kept fresh in the long run, by visits a day. The table has the figures.",
 		Lines:       []chartLine{{"line-a", strings.TrimSpace(line.String())}},
-		XTicks:      []tick{{xAt(0), "0"}, {xAt(0.5), short(most / 2)}, {xAt(1), short(most)}},
-		YTicks:      shareTicks(),
+		XLabels:     [3]string{"0", short(most / 2), short(most)},
+		YLabels:     shareLabels(),
 	}
 	if budget > 0 && budget <= most {
 		x := xAt(budget / most)
@@ -159,5 +148,5 @@ func short(v float64) string {
 	case v >= 1e4:
 		return strconv.FormatFloat(v/1e3, 'f', 0, 64) + "k"
 	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
+	return number(int64(math.Round(v)))
 }

@@ -66,8 +66,8 @@ func (c controls) Done() string {
 
 func (h *Handler) controls(q *request) (any, error) {
 	c := controls{Allowed: []Action{}, done: q.URL.Query().Get("done"), count: q.URL.Query().Get("n")}
-	for _, a := range Actions() {
-		if a != ActionRead && q.may(a) {
+	for _, a := range h.o.Guard.Allowed(q.Request) {
+		if a != ActionRead {
 			c.Allowed = append(c.Allowed, a)
 		}
 	}

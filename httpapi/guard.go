@@ -87,6 +87,37 @@ func (g *Guard) authorize(r *http.Request, a Action) error {
 	return fmt.Errorf("%w: the handler is read-only", ErrForbidden)
 }
 
+// Protect returns a handler that answers the requests that g allows by next, which is mounted under a prefix:
+// for pages that another process makes.
+func (g *Guard) Protect(next http.Handler, prefix string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := g.Check(r, ActionOf(r, prefix))
+		if err == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		secureHeaders(w.Header())
+		status := http.StatusForbidden
+		if errors.Is(err, ErrUnauthenticated) {
+			status = http.StatusUnauthorized
+			w.Header().Set("WWW-Authenticate", challenge)
+		}
+		http.Error(w, err.Error(), status)
+	})
+}
+
+// Allowed returns the actions that the user of a request may do.
+func (g *Guard) Allowed(r *http.Request) (allowed []Action) {
+	for _, a := range Actions() {
+		if g.authorize(r, a) == nil {
+			allowed = append(allowed, a)
+		}
+	}
+	return allowed
+}
+
+const challenge = `Basic realm="recrawl", charset="UTF-8"`
+
 // Token returns a Guard.Authorize that allows the given actions, and ActionRead, to requests with a
 // token: as a bearer token, or as the password of any user, for which browsers ask.
 func Token(token string, allowed ...Action) func(*http.Request, Action) error {

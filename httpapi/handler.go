@@ -299,7 +299,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, asJSON bool, err 
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		f.Status = http.StatusUnauthorized
-		w.Header().Set("WWW-Authenticate", `Basic realm="recrawl", charset="UTF-8"`)
+		w.Header().Set("WWW-Authenticate", challenge)
 	case errors.Is(err, ErrForbidden):
 		f.Status = http.StatusForbidden
 	case errors.As(err, &bad) || errors.Is(err, urlfilter.ErrInvalid) || errors.Is(err, urlfilter.ErrRejected) || errors.Is(err, recrawl.ErrHost):

@@ -54,6 +54,22 @@ func (o overview) DueText() string {
 	return number(o.Due)
 }
 
+// LastDay counts the visits of the last day.
+func (o overview) LastDay() (n int) {
+	for _, c := range o.Outcomes {
+		n += c.Count
+	}
+	return n
+}
+
+// AllVisits counts the visits of the history.
+func (o overview) AllVisits() (n int) {
+	for _, p := range o.Points {
+		n += p.total
+	}
+	return n
+}
+
 // ChartFreshness and ChartVisits are pictures of the history.
 func (o overview) ChartFreshness() chart { return freshnessChart(o.Points) }
 func (o overview) ChartVisits() chart    { return visitsChart(o.Points) }
@@ -144,6 +160,9 @@ func (h *Handler) countDue(ctx context.Context, now time.Time) (n int, err error
 		return h.countDueByScan(ctx, now)
 	}
 	for _, err := range due.Due(ctx, crawldb.DueQuery{Now: now, Limit: dueCounted}) {
+		if err != nil && ctx.Err() == nil { // an index that is not up to date, of a store that cannot be changed
+			return h.countDueByScan(ctx, now)
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/page"
@@ -121,12 +123,20 @@ func (h *Handler) story(q *request) (any, error) {
 	record := newURLState(e.Record, q.now)
 	s.Record = &record
 	for name, value := range e.Record.Meta.All() {
-		s.Meta = append(s.Meta, property{name, strings.ToValidUTF8(cut(value, 500), "\ufffd")})
+		s.Meta = append(s.Meta, property{name, printable(cut(value, 500))})
 	}
 	if w := e.Worth; w != nil {
 		s.Worth = &worth{w.Pace, w.Learned, w.Weight, w.Interval.Seconds(), w.Least.Seconds(), w.Most.Seconds(), e.Fresh, e.Elapsed.Seconds()}
 	}
 	return s, h.addVisits(q.Context(), &s, e.Record.LastFetch, given.Get("before"), given.Get("text") == "1")
+}
+
+// printable returns a text, or the bytes in hexadecimal of what is none.
+func printable(value string) string {
+	if !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+		return "0x" + hex.EncodeToString([]byte(value))
+	}
+	return value
 }
 
 func robotsWord(e *recrawl.Explanation) string {

@@ -35,7 +35,7 @@ func newTemplates() (*templates, error) {
 		"changesOf": func(v view, c []change) partOfView { return partOfView{View: v, Changes: c} },
 		"urlsOf":    func(v view, u []urlState) partOfView { return partOfView{View: v, URLs: u} },
 		"linksOf":   func(v view, l []pageLink) partOfView { return partOfView{View: v, Links: l} },
-		"words":     func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"words":     func(s string) string { return strings.ReplaceAll(strings.TrimPrefix(s, "db_"), "_", " ") },
 	}).ParseFS(files, "pages/*.html")
 	if err != nil {
 		return nil, err

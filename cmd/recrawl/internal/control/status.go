@@ -28,7 +28,7 @@ type RunStatus struct {
 const statusInterval = 2 * time.Second
 
 // Announce writes the status of a run beside its store, makes the backups that other
-// processes request, and reads them the change feed, until stop is called. Call stop before the store is closed. A status
+// processes request, reads them the change feed, and serves them its pages, until stop is called. Call stop before the store is closed. A status
 // that cannot be written does not stop a crawl.
 func Announce(db *pebblestore.DB, crawler *recrawl.Crawler, verb string) (stop func()) {
 	run := pebblestore.RunDir(db.Dir())
@@ -37,6 +37,7 @@ func Announce(db *pebblestore.DB, crawler *recrawl.Crawler, verb string) (stop f
 	var tasks sync.WaitGroup
 	tasks.Go(func() { answerBackups(ctx, db, run) })
 	tasks.Go(func() { answerFeeds(ctx, crawler, run) })
+	tasks.Go(func() { servePages(ctx, db, crawler, run) })
 	tasks.Go(func() {
 		tick := time.NewTicker(statusInterval)
 		defer tick.Stop()
