@@ -272,7 +272,7 @@ func (h *Handler) failures(ctx context.Context) ([]failureCount, error) {
 	}
 	type cause struct{ outcome, reason string }
 	counts, examples, began := map[cause]int{}, map[cause]string{}, time.Now()
-	for _, name := range names[:min(len(names), 10)] {
+	for _, name := range names[:min(len(names), 100)] {
 		for block, err := range segment.Partial[segment.Visit](ctx, h.o.Stores.Segments, name, 0) {
 			if skip, err := unreadable(ctx, err); err != nil {
 				return nil, err
