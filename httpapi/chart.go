@@ -116,7 +116,12 @@ func curveChart(curve []curvePoint, budget float64) chart {
 	}
 	most := curve[len(curve)-1].PerDay
 	if budget > 0 { // what lies far beyond is flat
-		most = min(most, max(8*budget, curve[0].PerDay*2))
+		limit := max(8*budget, curve[1].PerDay)
+		for _, p := range curve {
+			if p.PerDay <= limit {
+				most = p.PerDay
+			}
+		}
 	}
 	var line strings.Builder
 	for _, p := range curve {

@@ -4,9 +4,9 @@ go 1.26.0
 
 require (
 	github.com/recrawl/recrawl v0.0.0
+	github.com/recrawl/recrawl/httpapi v0.0.0
 	github.com/recrawl/recrawl/index/bleve v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
-	github.com/recrawl/recrawl/httpapi v0.0.0
 	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 	github.com/recrawl/recrawl/stores/pgstore v0.0.0
