@@ -1,0 +1,189 @@
+// Package extract finds what a page is for: its main content, as text and as Markdown, without the frame of
+// menus, adverts and notices, and what the page says of itself: title, author, dates, language, OpenGraph,
+// JSON-LD, microdata, tables. It fetches nothing, runs no script, and does not replace the parser of a crawl,
+// which reads links. Start with [Extract]; [MainContent] compares pages by their main content.
+//
+// The main content is found by the density of text: each run of text speaks for the elements that hold it,
+// short runs and links speak against them, and the element with the highest sum is chosen. What names of tags,
+// roles, ids and classes call a part of the frame is left out, unless it holds most of the text of the page.
+// A page without much running text, such as a list, is taken whole but for its frame.
+//
+// Time and memory are bounded by the size of the page, whatever is in it: see internal/dom.
+package extract
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/parse/extract/internal/dom"
+)
+
+// timeout is how long a page may take. What was found by then counts.
+const timeout = 10 * time.Second
+
+// minText is the length in bytes below which a text is doubted, and others are tried.
+const minText = 250
+
+// Article is what was found in a page. All strings are valid UTF-8 with white space folded; what is not
+// known is empty. It is not changed after it was made; its methods may be called from many goroutines at once.
+type Article struct {
+	// URL is the URL of the page.
+	URL string
+	// Title is the headline, without the name of the site; Author has the names of the authors, separated
+	// by a comma and a space.
+	Title, Author string
+	// Published and Modified are as the page says, in UTC if it names no zone. Zero if it does not say.
+	Published, Modified time.Time
+	// Language is a BCP 47 tag, as the page says.
+	Language string
+	// Canonical is the absolute URL that the page calls its own. Image is that of its picture.
+	Canonical, Image string
+	// Description is the summary of the page, Site the name of its site.
+	Description, Site string
+	// OpenGraph has the meta elements whose names begin with "og:", "article:", "product:" or "twitter:", in
+	// the order of the page, at most 250.
+	OpenGraph []page.Property
+	// Text is the main content, a line for each block. It leaves out headline, author and date at
+	// its start.
+	Text string
+	// Truncated says that a limit was reached before the end of the page.
+	Truncated bool
+
+	doc  *html.Node
+	base *url.URL
+	main *measurer
+	root int32
+	out  []bool
+	runs []int
+	data []any // of JSON-LD
+}
+
+// Extract reads HTML or XHTML. For other types the error is parse.ErrUnsupported. Otherwise it fails only if
+// the context was done before it began, with an error that is ctx.Err(). Once the context is done, or after 10
+// seconds, it returns what it has found, marked as truncated. It neither retains nor changes the body.
+func Extract(ctx context.Context, c *page.Content) (*Article, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("extract: %s: %w", c.URL, err)
+	}
+	if t := parse.MediaType(c); t != "text/html" && t != "application/xhtml+xml" {
+		return nil, fmt.Errorf("extract: %s: %w %q", c.URL, parse.ErrUnsupported, t)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	a := &Article{URL: c.URL}
+	a.doc, a.Truncated = dom.Parse(ctx, dom.Decode(c))
+	a.base, _ = url.Parse(c.URL)
+	if a.base == nil {
+		a.base = &url.URL{}
+	}
+	a.readMeta()
+	a.findMain()
+	return a, nil
+}
+
+// findMain finds the main content. Attempts after the first are for pages with little text.
+func (a *Article) findMain() {
+	body := a.doc.FirstChild.LastChild
+	m := measure(body, false)
+	root, out := m.choose()
+	a.take(m, root, out, m.trim(m.selected(root, out)))
+	if len(a.Text) < minText {
+		all := measure(body, true)
+		root, out := all.choose()
+		a.takeIfLonger(all, root, out)
+		if len(a.Text) < minText {
+			root, out := all.chooseAll()
+			a.takeIfLonger(all, root, out)
+		}
+	}
+	if len(a.Text) < minText {
+		if t := a.articleBody(); len(t) > 2*len(a.Text) {
+			a.main, a.Text = nil, t
+		}
+	}
+}
+
+func (a *Article) take(m *measurer, root int32, out []bool, runs []int) {
+	a.main, a.root, a.out, a.runs, a.Text = m, root, out, runs, m.textOf(runs)
+}
+
+func (a *Article) takeIfLonger(m *measurer, root int32, out []bool) {
+	was := *a
+	a.take(m, root, out, m.selected(root, out))
+	if len(a.Text) <= 2*len(was.Text) {
+		*a = was
+	}
+}
+
+// fold folds white space.
+func fold(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// each calls f for the elements below n in document order until it returns false.
+func each(n *html.Node, f func(*html.Node) bool) bool {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && (!f(c) || !each(c, f)) {
+			return false
+		}
+	}
+	return true
+}
+
+// attr returns the value of an attribute; empty if there is none.
+func attr(n *html.Node, name string) string {
+	for i := range n.Attr {
+		if n.Attr[i].Key == name {
+			return n.Attr[i].Val
+		}
+	}
+	return ""
+}
+
+// textIn returns the text below a node with white space folded, cut at max bytes.
+func textIn(n *html.Node, max int) string {
+	var b strings.Builder
+	var walk func(*html.Node)
+	walk = func(n *html.Node) {
+		for c := n.FirstChild; c != nil && b.Len() < max; c = c.NextSibling {
+			switch {
+			case c.Type == html.TextNode:
+				b.WriteString(c.Data)
+			case c.DataAtom == atom.Script || c.DataAtom == atom.Style || c.DataAtom == atom.Noscript || c.DataAtom == atom.Template:
+			default:
+				if kindOf(c) == block || c.DataAtom == atom.Br {
+					b.WriteByte(' ')
+				}
+				walk(c)
+				if kindOf(c) == block {
+					b.WriteByte(' ')
+				}
+			}
+		}
+	}
+	walk(n)
+	return clip(fold(b.String()), max)
+}
+
+// clip cuts a string at max bytes, between characters.
+func clip(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(s[:max], ""))
+}
+
+// resolve returns an absolute URL, or an empty string if it is not one of http or https.
+func (a *Article) resolve(ref string) string {
+	u, err := a.base.Parse(strings.TrimSpace(ref))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	return u.String()
+}

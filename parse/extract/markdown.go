@@ -1,0 +1,156 @@
+package extract
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/recrawl/recrawl/parse/extract/internal/dom"
+)
+
+// Limits of what is converted: how deep it nests, which multiplies the work, and bytes of text.
+const (
+	markdownDepth = 40
+	markdownText  = 1 << 20
+)
+
+// Markdown returns the main content in Markdown (CommonMark with tables), with absolute links and images. It
+// has no headline: that is Title. Content beyond one mebibyte of text is left out.
+func (a *Article) Markdown() (string, error) {
+	if a.main == nil {
+		return strings.ReplaceAll(a.Text, "\n", "\n\n"), nil
+	}
+	p := a.pruned()
+	conv := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	b, err := conv.ConvertNode(p)
+	if err != nil {
+		return "", fmt.Errorf("extract: %s: markdown: %w", a.URL, err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// pruner copies the main content. It walks as the measurer did, so that it meets the same elements and runs.
+type pruner struct {
+	a           *Article
+	m           *measurer
+	kept        map[int]bool
+	elem        int32
+	run, cur    int
+	left        int
+	first, last int // numbers of the first and last run that are kept
+}
+
+// pruned returns a copy of what is kept of the main content, with absolute URLs.
+func (a *Article) pruned() *html.Node {
+	p := &pruner{a: a, m: a.main, kept: map[int]bool{}, elem: a.root, cur: -1, left: markdownText}
+	for _, i := range a.runs {
+		p.kept[i] = true
+	}
+	if len(a.runs) > 0 {
+		p.first, p.last = a.runs[0], a.runs[len(a.runs)-1]
+	}
+	for p.run < len(p.m.runs) && p.m.runs[p.run].elem < a.root {
+		p.run++
+	}
+	// The first run in the root may begin in an element before it in the list, but not after it.
+	p.cur = p.run - 1
+	doc := &html.Node{Type: html.DocumentNode}
+	p.copy(doc, p.m.elems[a.root].node, 0)
+	return doc
+}
+
+func (p *pruner) copy(to, n *html.Node, depth int) {
+	if p.m.kindOf(n) == skipped {
+		return
+	}
+	at := p.elem
+	p.elem++
+	drop := p.a.out[at]
+	c := to
+	if !drop && depth < markdownDepth {
+		c = &html.Node{Type: html.ElementNode, DataAtom: n.DataAtom, Data: n.Data, Attr: p.attrs(n)}
+		if n.DataAtom == atom.Noscript {
+			c.DataAtom, c.Data = atom.Div, "div"
+		}
+	}
+	if p.m.elems[at].hints&hintHidden != 0 {
+		return
+	}
+	for x := n.FirstChild; x != nil; x = x.NextSibling {
+		switch x.Type {
+		case html.TextNode:
+			if p.run < len(p.m.runs) && p.m.runs[p.run].first == x {
+				p.cur = p.run
+				p.run++
+			}
+			if !drop && p.left > 0 && (p.kept[p.cur] || p.cur >= p.first && strings.TrimSpace(x.Data) == "") {
+				p.left -= len(x.Data)
+				c.AppendChild(&html.Node{Type: html.TextNode, Data: x.Data})
+			}
+		case html.ElementNode:
+			if x.DataAtom == atom.Br {
+				if !drop && p.kept[p.cur] {
+					c.AppendChild(&html.Node{Type: html.ElementNode, DataAtom: atom.Br, Data: "br"})
+				}
+				continue
+			}
+			p.copy(c, x, depth+1)
+		}
+	}
+	keep := c.FirstChild != nil || n.DataAtom == atom.Img && p.cur >= p.first && p.run <= p.last && attr(c, "src") != "" || n.DataAtom == atom.Hr
+	if c != to && keep {
+		to.AppendChild(c)
+	}
+}
+
+// attrs returns the attributes that Markdown needs.
+func (p *pruner) attrs(n *html.Node) (kept []html.Attribute) {
+	set := func(name, value string) {
+		if value != "" {
+			kept = append(kept, html.Attribute{Key: name, Val: value})
+		}
+	}
+	switch n.DataAtom {
+	case atom.A:
+		set("href", p.a.resolve(attr(n, "href")))
+		set("title", attr(n, "title"))
+	case atom.Img:
+		src := attr(n, "src")
+		if src == "" || strings.HasPrefix(src, "data:") {
+			src = first(attr(n, "data-src"), attr(n, "data-lazy-src"), attr(n, "data-original"))
+		}
+		if src != "" {
+			set("src", p.a.resolve(src))
+		}
+		set("alt", fold(attr(n, "alt")))
+	case atom.Code, atom.Pre:
+		set("class", attr(n, "class"))
+	case atom.Ol:
+		set("start", attr(n, "start"))
+	case atom.Td, atom.Th:
+		set("colspan", attr(n, "colspan"))
+		set("rowspan", attr(n, "rowspan"))
+	}
+	return kept
+}
+
+// textOfHTML returns the text of a fragment.
+func textOfHTML(s string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	doc, _ := dom.Parse(ctx, []byte(s))
+	m := measure(doc.FirstChild.LastChild, false)
+	all := make([]int, len(m.runs))
+	for i := range all {
+		all[i] = i
+	}
+	return m.textOf(all)
+}

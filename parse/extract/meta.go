@@ -1,0 +1,294 @@
+package extract
+
+import (
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/recrawl/recrawl/page"
+)
+
+// Limits of what is read of a page beside its text.
+const (
+	maxMeta   = 250
+	maxValue  = 4096
+	maxJSONLD = 64
+)
+
+// found collects candidates for the properties of a page, the first of each source.
+type found struct {
+	title, h1                       string
+	h1s                             int
+	meta                            map[string]string // the first value of each name, in lower case
+	canonical, base                 string
+	itemAuthor, relAuthor, byline   string
+	itemPublished, itemModified     string
+	timePublished, timeAny          string
+	itemHeadline, itemName, dataLng string
+}
+
+// readMeta reads what the page says of itself.
+func (a *Article) readMeta() {
+	f := &found{meta: map[string]string{}}
+	root := a.doc.FirstChild
+	a.Language = clip(strings.TrimSpace(attr(root, "lang")), 35)
+	if a.Language == "" {
+		a.Language = clip(strings.TrimSpace(attr(root, "xml:lang")), 35)
+	}
+	blocks := 0
+	each(root, func(n *html.Node) bool {
+		switch n.DataAtom {
+		case atom.Title:
+			if f.title == "" && n.Parent.DataAtom != atom.Svg {
+				f.title = textIn(n, 1000)
+			}
+		case atom.Meta:
+			a.readMetaElement(f, n)
+		case atom.Link:
+			if rel := strings.ToLower(attr(n, "rel")); f.canonical == "" && strings.TrimSpace(rel) == "canonical" {
+				f.canonical = attr(n, "href")
+			}
+		case atom.Base:
+			if f.base == "" {
+				f.base = attr(n, "href")
+			}
+		case atom.H1:
+			if t := textIn(n, 1000); t != "" {
+				if f.h1s++; f.h1s == 1 {
+					f.h1 = t
+				}
+			}
+		case atom.Script:
+			if blocks < maxJSONLD && strings.EqualFold(strings.TrimSpace(attr(n, "type")), "application/ld+json") && n.FirstChild != nil {
+				blocks++
+				a.data = append(a.data, decodeJSON(n.FirstChild.Data)...)
+			}
+		case atom.Time:
+			f.readTime(n)
+		}
+		f.readNames(n)
+		return true
+	})
+	if f.base != "" {
+		if u, err := a.base.Parse(strings.TrimSpace(f.base)); err == nil {
+			a.base = u
+		}
+	}
+	ld := a.dataFacts()
+	a.Canonical = a.resolveNonEmpty(f.canonical, f.meta["og:url"])
+	a.Image = a.resolveNonEmpty(f.meta["og:image"], f.meta["twitter:image"], ld.image)
+	a.Description = clip(fold(first(f.meta["og:description"], f.meta["description"], f.meta["twitter:description"], ld.description)), maxValue)
+	a.Site = clip(fold(first(f.meta["og:site_name"], f.meta["application-name"], ld.site)), 256)
+	a.Language = first(a.Language, strings.ReplaceAll(f.meta["og:locale"], "_", "-"), ld.language, f.meta["content-language"], f.meta["language"])
+	a.Title = a.chooseTitle(f, ld.headline)
+	a.Author = chooseAuthor(ld.author, f.meta["author"], f.meta["article:author"], f.meta["dc.creator"], f.meta["parsely-author"], f.meta["sailthru.author"], f.itemAuthor, f.relAuthor, f.byline)
+	a.Published = firstTime(f.meta["article:published_time"], ld.published, f.itemPublished, f.meta["datepublished"], f.meta["dc.date.issued"], f.meta["parsely-pub-date"], f.meta["sailthru.date"],
+		f.meta["pubdate"], f.meta["publishdate"], f.meta["publish-date"], f.meta["date"], f.meta["dc.date"], f.meta["dcterms.created"], f.meta["og:published_time"], f.timePublished, f.timeAny)
+	a.Modified = firstTime(f.meta["article:modified_time"], ld.modified, f.itemModified, f.meta["og:updated_time"], f.meta["lastmod"], f.meta["last-modified"], f.meta["dcterms.modified"])
+}
+
+func (a *Article) readMetaElement(f *found, n *html.Node) {
+	name := strings.ToLower(strings.TrimSpace(first(attr(n, "property"), attr(n, "name"), attr(n, "http-equiv"))))
+	value := clip(fold(attr(n, "content")), maxValue)
+	if name == "" || value == "" || len(name) > 256 {
+		if p := strings.ToLower(attr(n, "itemprop")); p != "" && value != "" {
+			f.item(p, value)
+		}
+		return
+	}
+	if _, ok := f.meta[name]; !ok && len(f.meta) < maxMeta {
+		f.meta[name] = value
+	}
+	if len(a.OpenGraph) >= maxMeta {
+		return
+	}
+	for _, p := range [...]string{"og:", "article:", "product:", "twitter:"} {
+		if strings.HasPrefix(name, p) {
+			a.OpenGraph = append(a.OpenGraph, page.Property{Name: name, Value: value})
+		}
+	}
+}
+
+func (f *found) item(name, value string) {
+	set := func(s *string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	switch name {
+	case "datepublished":
+		set(&f.itemPublished)
+	case "datemodified":
+		set(&f.itemModified)
+	case "author":
+		set(&f.itemAuthor)
+	case "headline":
+		set(&f.itemHeadline)
+	}
+}
+
+func (f *found) readTime(n *html.Node) {
+	value := first(attr(n, "datetime"), attr(n, "content"), textIn(n, 100))
+	if p := strings.ToLower(attr(n, "itemprop")); p != "" {
+		f.item(p, value)
+	}
+	names := strings.ToLower(attr(n, "class"))
+	if f.timePublished == "" && (n.Parent != nil && hasAttr(n, "pubdate") || strings.Contains(names, "publish") || strings.Contains(names, "entry-date") || strings.Contains(names, "posted")) {
+		f.timePublished = value
+	}
+	if f.timeAny == "" && attr(n, "datetime") != "" && !strings.Contains(names, "updated") {
+		f.timeAny = value
+	}
+}
+
+func hasAttr(n *html.Node, name string) bool {
+	for i := range n.Attr {
+		if n.Attr[i].Key == name {
+			return true
+		}
+	}
+	return false
+}
+
+// readNames reads who wrote the page from rel, itemprop and class.
+func (f *found) readNames(n *html.Node) {
+	for i := range n.Attr {
+		v := n.Attr[i].Val
+		switch n.Attr[i].Key {
+		case "rel":
+			if f.relAuthor == "" && n.DataAtom == atom.A && hasWord(v, "author") {
+				f.relAuthor = textIn(n, 200)
+			}
+		case "itemprop":
+			if n.DataAtom == atom.Meta || n.DataAtom == atom.Time {
+				continue
+			}
+			switch v {
+			case "author":
+				if f.itemAuthor == "" {
+					f.itemAuthor = textIn(n, 200)
+				}
+			case "datePublished", "dateModified":
+				f.item(strings.ToLower(v), first(attr(n, "content"), attr(n, "datetime"), textIn(n, 100)))
+			case "headline":
+				f.item("headline", textIn(n, 500))
+			}
+		case "class":
+			if f.byline == "" && len(v) < 256 {
+				if w := strings.ToLower(v); strings.Contains(w, "byline") || strings.Contains(w, "author-name") || strings.Contains(w, "author__name") || hasWord(w, "author") {
+					f.byline = textIn(n, 200)
+				}
+			}
+		}
+	}
+}
+
+func hasWord(s, word string) bool {
+	for w := range strings.FieldsSeq(s) {
+		if strings.EqualFold(w, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func (a *Article) resolveNonEmpty(refs ...string) string {
+	for _, r := range refs {
+		if r != "" {
+			if u := a.resolve(r); u != "" {
+				return u
+			}
+		}
+	}
+	return ""
+}
+
+// chooseTitle returns the headline. The title element, and og:title on many sites, also name the site.
+func (a *Article) chooseTitle(f *found, headline string) string {
+	og := fold(first(f.meta["og:title"], f.meta["twitter:title"]))
+	title := fold(f.title)
+	if f.h1s == 1 && len(f.h1) > 3 && (strings.Contains(title, f.h1) || strings.Contains(og, f.h1) || f.h1 == headline) {
+		return f.h1
+	}
+	t := first(og, fold(headline), title, f.itemHeadline, f.h1)
+	return a.withoutSite(t)
+}
+
+// withoutSite removes the name of the site from the end of a title.
+func (a *Article) withoutSite(t string) string {
+	for _, sep := range [...]string{" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " / "} {
+		i := strings.LastIndex(t, sep)
+		if i <= 0 {
+			continue
+		}
+		end := t[i+len(sep):]
+		host := strings.TrimPrefix(a.base.Hostname(), "www.")
+		squeezed := strings.ToLower(strings.ReplaceAll(end, " ", ""))
+		if a.Site != "" && strings.EqualFold(end, a.Site) || squeezed != "" && strings.Contains(strings.ReplaceAll(host, "-", ""), squeezed) || sep == " | " && len(end) < 30 && i > 15 {
+			return strings.TrimSpace(t[:i])
+		}
+	}
+	return t
+}
+
+// chooseAuthor returns the first candidate that looks like names of people.
+func chooseAuthor(candidates ...string) string {
+	for _, c := range candidates {
+		c = fold(c)
+		for _, p := range [...]string{"by ", "By ", "BY ", "Written by ", "written by ", "Von ", "von ", "Par ", "Por ", "Posted by ", "Author: "} {
+			c = strings.TrimPrefix(c, p)
+		}
+		for _, sep := range [...]string{" | ", " • ", " · ", " on ", " - "} {
+			c, _, _ = strings.Cut(c, sep)
+		}
+		if c = strings.Trim(c, " ,;:|\""); len(c) < 2 || len(c) > 120 || strings.Contains(c, "://") || strings.ContainsAny(c, "{}<>@") || strings.HasPrefix(c, "www.") {
+			continue
+		}
+		return c
+	}
+	return ""
+}
+
+// firstTime returns the first that is a time.
+func firstTime(values ...string) time.Time {
+	for _, v := range values {
+		if v == "" {
+			continue
+		}
+		if t, ok := parseTime(v); ok {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// parseTime reads the forms of dates that pages use in metadata.
+func parseTime(s string) (time.Time, bool) {
+	s = strings.TrimSpace(s)
+	if len(s) > 64 {
+		return time.Time{}, false
+	}
+	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04-07:00", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04",
+		"2006-01-02", "2006/01/02", "20060102", time.RFC1123, time.RFC1123Z, "January 2, 2006", "Jan 2, 2006", "Jan. 2, 2006", "2 January 2006", "2 Jan 2006", "02.01.2006", "January 2, 2006 3:04 pm", "2006-01-02T15:04:05.000-0700", "Mon Jan 2 15:04:05 MST 2006"} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1970 && t.Year() < 2200 {
+			return t, true
+		}
+	}
+	if len(s) > 10 && s[4] == '-' && s[7] == '-' {
+		if t, err := time.Parse("2006-01-02", s[:10]); err == nil && t.Year() > 1970 && t.Year() < 2200 {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
