@@ -42,8 +42,8 @@ func decodeJSON(s string) (all []any) {
 
 // dataFacts are the facts of an article, as JSON-LD says.
 type dataFacts struct {
-	headline, author, published, modified, description, image, site, language, body string
-	rank                                                                            int
+	headline, author, published, modified, description, image, site, language string
+	rank                                                                      int
 }
 
 // rankOf orders the types of schema.org by how likely they are about the page as a whole.

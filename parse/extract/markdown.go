@@ -3,6 +3,7 @@ package extract
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
 )
 
-// Limits of what is converted: how deep it nests, which multiplies the work, and bytes of text.
+// Limits of what is converted: how deep it nests, which multiplies the work, bytes of text, and cells that
+// spans add to tables.
 const (
 	markdownDepth = 40
 	markdownText  = 1 << 20
+	markdownSpans = 500
 )
 
 // Markdown returns the main content in Markdown (CommonMark with tables), with absolute links and images. It
@@ -44,13 +47,16 @@ type pruner struct {
 	kept        map[int]bool
 	elem        int32
 	run, cur    int
-	left        int
-	first, last int // numbers of the first and last run that are kept
+	left        int             // bytes of text
+	spans       int             // cells added by spans
+	first, last int             // numbers of the first and last run that are kept
+	text        *html.Node      // the last text node, whose text is in buf
+	buf         strings.Builder // joined here: the converter joins adjacent nodes in quadratic time
 }
 
 // pruned returns a copy of what is kept of the main content, with absolute URLs.
 func (a *Article) pruned() *html.Node {
-	p := &pruner{a: a, m: a.main, kept: map[int]bool{}, elem: a.root, cur: -1, left: markdownText}
+	p := &pruner{a: a, m: a.main, kept: map[int]bool{}, elem: a.root, cur: -1, left: markdownText, spans: markdownSpans}
 	for _, i := range a.runs {
 		p.kept[i] = true
 	}
@@ -64,7 +70,24 @@ func (a *Article) pruned() *html.Node {
 	p.cur = p.run - 1
 	doc := &html.Node{Type: html.DocumentNode}
 	p.copy(doc, p.m.elems[a.root].node, 0)
+	p.endText()
 	return doc
+}
+
+func (p *pruner) addText(to *html.Node, s string) {
+	if p.text == nil || to.LastChild != p.text {
+		p.endText()
+		p.text = &html.Node{Type: html.TextNode}
+		to.AppendChild(p.text)
+	}
+	p.buf.WriteString(s)
+}
+
+func (p *pruner) endText() {
+	if p.text != nil {
+		p.text.Data = p.buf.String()
+		p.buf.Reset()
+	}
 }
 
 func (p *pruner) copy(to, n *html.Node, depth int) {
@@ -75,7 +98,7 @@ func (p *pruner) copy(to, n *html.Node, depth int) {
 	p.elem++
 	drop := p.a.out[at]
 	c := to
-	if !drop && depth < markdownDepth {
+	if !drop && depth < markdownDepth && n.DataAtom != atom.Span && n.DataAtom != atom.Font {
 		c = &html.Node{Type: html.ElementNode, DataAtom: n.DataAtom, Data: n.Data, Attr: p.attrs(n)}
 		if n.DataAtom == atom.Noscript {
 			c.DataAtom, c.Data = atom.Div, "div"
@@ -93,7 +116,7 @@ func (p *pruner) copy(to, n *html.Node, depth int) {
 			}
 			if !drop && p.left > 0 && (p.kept[p.cur] || p.cur >= p.first && strings.TrimSpace(x.Data) == "") {
 				p.left -= len(x.Data)
-				c.AppendChild(&html.Node{Type: html.TextNode, Data: x.Data})
+				p.addText(c, x.Data)
 			}
 		case html.ElementNode:
 			if x.DataAtom == atom.Br {
@@ -136,8 +159,12 @@ func (p *pruner) attrs(n *html.Node) (kept []html.Attribute) {
 	case atom.Ol:
 		set("start", attr(n, "start"))
 	case atom.Td, atom.Th:
-		set("colspan", attr(n, "colspan"))
-		set("rowspan", attr(n, "rowspan"))
+		for _, name := range [...]string{"colspan", "rowspan"} {
+			if span := atoi(attr(n, name)); 1 < span && span <= 20 && p.spans > 0 {
+				p.spans -= span
+				set(name, strconv.Itoa(span))
+			}
+		}
 	}
 	return kept
 }

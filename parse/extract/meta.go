@@ -19,14 +19,14 @@ const (
 
 // found collects candidates for the properties of a page, the first of each source.
 type found struct {
-	title, h1                       string
-	h1s                             int
-	meta                            map[string]string // the first value of each name, in lower case
-	canonical, base                 string
-	itemAuthor, relAuthor, byline   string
-	itemPublished, itemModified     string
-	timePublished, timeAny          string
-	itemHeadline, itemName, dataLng string
+	title, h1                     string
+	h1s                           int
+	meta                          map[string]string // the first value of each name, in lower case
+	canonical, base               string
+	itemAuthor, relAuthor, byline string
+	itemPublished, itemModified   string
+	timePublished, timeAny        string
+	itemHeadline                  string
 }
 
 // readMeta reads what the page says of itself.

@@ -113,6 +113,28 @@ func (m *measurer) chooseAll() (root int32, out []bool) {
 	return root, out
 }
 
+// facts returns the runs of the page that change when the page does: those of an element and, around it, short
+// ones without links nearby, such as a headline, a price or a cell of a table.
+func (m *measurer) facts(root int32, out []bool) []int {
+	var kept []int
+	last := m.elems[root].end
+	for i := range m.runs {
+		r := &m.runs[i]
+		if out[r.elem] {
+			continue
+		}
+		if r.elem >= root && r.elem < last {
+			kept = append(kept, i)
+			continue
+		}
+		near := &m.elems[max(0, m.elems[r.elem].parent)]
+		if r.linked == 0 && (r.chars <= 80 || r.heading) && near.linked*2 <= near.chars {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
+
 // isChrome reports whether an element is left out for what it is.
 func (m *measurer) isChrome(i, total int32) bool {
 	e := &m.elems[i]
@@ -123,7 +145,7 @@ func (m *measurer) isChrome(i, total int32) bool {
 		return false
 	}
 	a := e.node.DataAtom
-	large := e.plain*5 > m.elems[0].plain*2 && e.plain > 0 && e.linked*2 < e.chars
+	large := e.plain*5 > m.elems[0].plain*2 && e.plain > 400 && e.linked*2 < e.chars
 	if large || a == atom.Main || a == atom.Article {
 		return false
 	}
@@ -201,7 +223,7 @@ func (m *measurer) trim(kept []int) []int {
 	end := len(kept)
 	for end > 1 {
 		r := &m.runs[kept[end-1]]
-		if r.chars >= 60 && r.linked*2 < r.chars || r.item && !r.heading && r.linked*2 < r.chars || len(kept)-end > 8 {
+		if r.chars >= 60 && r.linked*2 < r.chars || r.linked == 0 && r.commas > 0 && r.words >= 5 && !r.heading || r.item && !r.heading && r.linked*2 < r.chars || len(kept)-end > 8 {
 			break
 		}
 		end--
