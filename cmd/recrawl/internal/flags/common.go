@@ -17,6 +17,21 @@ func Dir() cli.Flag {
 	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl, or the URL of a database: postgres://HOST/DATABASE?crawl=NAME (required)"}
 }
 
+// segments returns the flag -segments.
+func segments() cli.Flag {
+	return &cli.StringFlag{Name: SegmentsName, Usage: "keep the segments of a new crawl in an object store: s3://BUCKET/PREFIX?endpoint=URL&region=NAME&credentials=FILE; the crawl remembers the `URL`, without KEY:SECRET@"}
+}
+
+// SegmentsName is the name of the flag -segments.
+const SegmentsName = "segments"
+
+// Segments returns the place of the segments that the command line or the configuration gives;
+// empty if there is none. Of generate, the flag of this name is a number.
+func Segments(c *cli.Command) string {
+	place, _ := c.Value(SegmentsName).(string)
+	return place
+}
+
 // Seeds returns the flag -seeds.
 func Seeds() cli.Flag {
 	return &cli.StringFlag{Name: "seeds", Usage: "inject the URLs in `FILE`, one a line, or in every file of a directory; - is standard input"}

@@ -62,6 +62,9 @@ func AddConfigFiles(root *cli.Command) {
 			continue
 		}
 		verb.Flags = append(verb.Flags, config())
+		if flagOf(verb, SegmentsName) == nil && verb.Name != "verify" && verb.Name != "salvage" { // which read the directory only
+			verb.Flags = append(verb.Flags, segments())
+		}
 		do := verb.Action
 		verb.Action = func(ctx context.Context, c *cli.Command) error {
 			set, err := ApplyConfig(root, c)

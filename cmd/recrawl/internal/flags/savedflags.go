@@ -30,6 +30,9 @@ type SavedFlags struct {
 	// Signature is the one by which pages were last compared. No flag chooses it: it is
 	// here so that a change can be reported.
 	Signature string `json:"signature,omitempty"`
+	// Segments is the URL of the object store with the segments, without a secret; empty if
+	// they are in the directory or database of the crawl.
+	Segments string `json:"segments,omitempty"`
 }
 
 // savedFlagsMark is the mark of the crawl db that holds them; stores have it by this name.
@@ -51,7 +54,8 @@ func ReadSavedFlags(ctx context.Context, db crawldb.Store) (k SavedFlags, err er
 	return k, nil
 }
 
-func (k SavedFlags) save(ctx context.Context, db crawldb.Store) error {
+// Save makes the crawl remember k.
+func (k SavedFlags) Save(ctx context.Context, db crawldb.Store) error {
 	b, err := json.Marshal(k)
 	if err == nil {
 		err = db.Update(ctx, crawldb.Batch{Marks: crawldb.Mark(savedFlagsMark, string(b))})
@@ -154,7 +158,7 @@ func ApplySaved(ctx context.Context, db crawldb.Store, c *cli.Command, o *recraw
 	if old.Signature != "" && k.Signature != old.Signature {
 		fmt.Fprintf(warn, "recrawl: pages are now compared by %s, before by %s: each will seem to have changed once\n", k.Signature, old.Signature)
 	}
-	return k.save(ctx, db)
+	return k.Save(ctx, db)
 }
 
 // Apply sets the policies.

@@ -98,7 +98,7 @@ func (a *app) backUp(ctx context.Context, c *cli.Command, to string) (r pebblest
 			db, err = a.openToRead(ctx, c, onceCache)
 		}
 		if err == nil {
-			r, err = db.(*pebblestore.DB).Backup(ctx, to, o)
+			r, err = crawls.Engine(db).(*pebblestore.DB).Backup(ctx, to, o)
 			return r, errors.Join(err, db.Close())
 		}
 		if !errors.Is(err, pebblestore.ErrLocked) {

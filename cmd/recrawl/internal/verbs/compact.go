@@ -42,7 +42,7 @@ be killed and run again.
 			}
 			before, err := databasesSize(c.String("d"))
 			if err == nil {
-				err = db.(*pebblestore.DB).Compact(ctx)
+				err = crawls.Engine(db).(*pebblestore.DB).Compact(ctx)
 			}
 			if err := errors.Join(err, db.Close()); err != nil {
 				return err

@@ -94,7 +94,7 @@ func (a *app) printConfig(ctx context.Context, root, c *cli.Command) error {
 			continue
 		}
 		s := setFlag{Name: name, Value: flagText(c, name), From: from[name]}
-		if name == "d" {
+		if name == "d" || name == flags.SegmentsName {
 			s.Value = crawls.WithoutPassword(s.Value)
 		}
 		if s.From == "" {
@@ -133,7 +133,7 @@ func (a *app) savedFlags(ctx context.Context, c *cli.Command) (map[string]string
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	return map[string]string{"schedule": saved.Schedule, "budget": saved.Budget, "scoring": saved.Scoring}, nil
+	return map[string]string{"schedule": saved.Schedule, "budget": saved.Budget, "scoring": saved.Scoring, flags.SegmentsName: saved.Segments}, nil
 }
 
 // flagText formats the value of a flag; the values of one that may be repeated have commas

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/metrics"
 	"github.com/recrawl/recrawl/metrics/prom"
@@ -57,7 +58,7 @@ func (m *metricsServer) watch(ctx context.Context, s *session) (stop func()) {
 	if m == nil {
 		return func() {}
 	}
-	store, _ := s.db.(metrics.Store)
+	store, _ := crawls.Engine(s.db).(metrics.Store)
 	source := m.metrics.Watch(s.crawler, store)
 	ctx, cancel := context.WithCancel(ctx)
 	var census sync.WaitGroup

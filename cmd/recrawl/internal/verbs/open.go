@@ -29,8 +29,21 @@ func crawlIn(dir string) error {
 	return nil
 }
 
-// open opens the crawl, which must exist for verbs that read.
+// open opens the crawl, which must exist for verbs that read, with its segments, wherever they are.
 func (a *app) open(ctx context.Context, c *cli.Command, mustExist, readOnly bool, cache int64) (crawls.DB, error) {
+	db, err := a.openEngine(ctx, c, mustExist, readOnly, cache)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := crawls.WithSegments(ctx, db, crawls.SegmentOptions{Place: flags.Segments(c), ReadOnly: readOnly, Logger: a.logger(c)})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return whole, nil
+}
+
+// openEngine opens the database of the crawl.
+func (a *app) openEngine(ctx context.Context, c *cli.Command, mustExist, readOnly bool, cache int64) (crawls.DB, error) {
 	dir := c.String("d")
 	if dir == "" {
 		return nil, flags.Usagef("-d DIR is required: the directory of the crawl")

@@ -247,7 +247,7 @@ func (a *app) watched(c *cli.Command, s *session) (stop func()) {
 		hide = render.ShowProgress(a.err, s.crawler)
 	}
 	quiet := func() {}
-	if db, ok := s.db.(*pebblestore.DB); ok { // others find a directory locked, and ask in it
+	if db, ok := crawls.Engine(s.db).(*pebblestore.DB); ok { // others find a directory locked, and ask in it
 		quiet = control.Announce(db, s.crawler, c.Name)
 	}
 	return func() { quiet(); hide() }
