@@ -78,7 +78,7 @@ func TestInvalidConfigFilesNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"agent: x\nagnt: testbot\n": `:2: unknown key "agnt"; did you mean -agent?`,
 		"user-agent: testbot\n":     `:1: unknown key "user-agent"; did you mean -agent?`,
-		"segments: 3\n":             `:1: unknown key "segments"; did you mean -keep-segments?`,
+		"url-rule: 3\n":             `:1: unknown key "url-rule"; did you mean -url-rules?`,
 		"overwrite: true\n":         `:1: unknown key "overwrite"; if it is a flag of another verb, put it below the name of that verb`,
 		"\ncrawl:\n  round: 3\n":    `:3: unknown key "round": crawl has no such flag; did you mean -rounds`,
 		"crwal:\n  rounds: 3\n":     `:1: "crwal" is not a verb with a configuration; did you mean recrawl crawl?`,
