@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/index"
 	"github.com/recrawl/recrawl/index/bleve"
+	"github.com/recrawl/recrawl/index/opensearch"
 )
 
 // Writer is an open index.
@@ -35,6 +37,10 @@ type Target struct {
 type Options struct {
 	// OnReject is called for a document that the engine does not take; err says why.
 	OnReject func(url string, err error)
+	// OnRetry is called before a request is made again, after a pause.
+	OnRetry func(err error, pause time.Duration)
+	// Patience is how long one is; less than zero means forever.
+	Patience time.Duration
 }
 
 // engine is a kind of index.
@@ -44,9 +50,25 @@ type engine struct {
 	open   func(ctx context.Context, at string, o Options) (Writer, error)
 }
 
-// engines are the engines by the names before the first colon.
+// engines are the engines by the names before the first colon, or the first plus of a URL.
 func engines() map[string]engine {
+	bulk := engine{
+		exists: func(ctx context.Context, at string) (bool, error) {
+			return opensearch.Exists(ctx, at, opensearch.Options{})
+		},
+		open: func(ctx context.Context, at string, o Options) (Writer, error) {
+			w, err := opensearch.Open(ctx, at, opensearch.Options{OnRetry: o.OnRetry, Patience: o.Patience, OnReject: func(url string, err error) error {
+				o.OnReject(url, err)
+				return nil
+			}})
+			if err != nil {
+				return nil, err
+			}
+			return w, nil
+		},
+	}
 	return map[string]engine{
+		"opensearch": bulk, "elasticsearch": bulk,
 		"bleve": {
 			exists: func(_ context.Context, at string) (bool, error) { return bleve.Exists(at), nil },
 			open: func(_ context.Context, at string, _ Options) (Writer, error) {
@@ -67,7 +89,7 @@ func Parse(text string, o Options) (Target, error) {
 		engine, at = scheme, transport+":"+at
 	}
 	if _, is := engines()[engine]; !ok || !is {
-		return Target{}, flags.Usagef("-to: %q names no index; known are %s: bleve:DIR", text, strings.Join(slices.Sorted(maps.Keys(engines())), ", "))
+		return Target{}, flags.Usagef("-to: %q names no index; known are %s, as bleve:DIR or opensearch+http://localhost:9200/NAME", text, strings.Join(slices.Sorted(maps.Keys(engines())), ", "))
 	}
 	if strings.Trim(at, "/:") == "" {
 		return Target{}, flags.Usagef("-to: %q does not say where the index is", text)

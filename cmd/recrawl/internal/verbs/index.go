@@ -39,7 +39,7 @@ of the change feed: see changes. What the index has not confirmed is written aga
 
   recrawl index -d crawl -to bleve:pages
   recrawl search -d pages gopher
-  recrawl index -d crawl -to bleve:pages -follow`,
+  recrawl index -d crawl -to opensearch+http://localhost:9200/pages -follow`,
 		Flags: flags.Join(flags.Dir(), outFlag(), flags.Rules(),
 			&cli.BoolFlag{Name: "skipNotModified", Usage: "leave out pages that have not changed since the last round"},
 			&cli.BoolFlag{Name: "addBinaryContent", Usage: "include the fetched bytes in the document, in base64"},
@@ -47,7 +47,7 @@ of the change feed: see changes. What the index has not confirmed is written aga
 			&cli.BoolFlag{Name: "deleteGone", Category: toDelete, Usage: "pages that are gone, redirect, are duplicates or orphans"},
 			&cli.BoolFlag{Name: "deleteNoIndex", Category: toDelete, Usage: "pages that ask not to be indexed"},
 			&cli.BoolFlag{Name: "deleteFailedParse", Category: toDelete, Usage: "pages that could not be parsed"},
-			&cli.StringFlag{Name: "to", Category: toIndex, Usage: "bring the index at `TARGET` up to date: bleve:DIR"},
+			&cli.StringFlag{Name: "to", Category: toIndex, Usage: "bring the index at `TARGET` up to date: bleve:DIR, opensearch+http://HOST:9200/NAME or elasticsearch+https://USER:PASSWORD@HOST/NAME"},
 			&cli.BoolFlag{Name: "follow", Category: toIndex, Usage: "wait for more changes, until interrupted; also beside a crawl that is running"},
 			&cli.BoolFlag{Name: "rebuild", Category: toIndex, Usage: "begin again, with all that the crawl has"},
 			&cli.BoolFlag{Name: "clean", Category: toIndex, Usage: "also delete the pages that became duplicates or orphans without a visit, which lists the whole index"},

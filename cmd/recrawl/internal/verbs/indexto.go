@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -35,10 +36,19 @@ func (a *app) indexTo(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	t := &indexingTo{a: a, c: c, feed: feedOfCrawl{a: a, c: c, dir: c.String("d"), client: control.NewFeedClient(c.String("d"))}}
-	t.target, err = targets.Parse(c.String("to"), targets.Options{OnReject: func(url string, err error) {
-		t.rejected++
-		fmt.Fprintf(a.err, "recrawl: left out: %s: %v\n", url, err)
-	}})
+	to := targets.Options{
+		OnReject: func(url string, err error) {
+			t.rejected++
+			fmt.Fprintf(a.err, "recrawl: left out: %s: %v\n", url, err)
+		},
+		OnRetry: func(err error, pause time.Duration) {
+			fmt.Fprintf(a.err, "recrawl: trying again in %v: %v\n", pause, err)
+		},
+	}
+	if c.Bool("follow") { // a service waits for its index
+		to.Patience = -1
+	}
+	t.target, err = targets.Parse(c.String("to"), to)
 	if err != nil {
 		return err
 	}
