@@ -202,6 +202,7 @@ func (s *crawlStore) walk(ctx context.Context, b crawldb.Batch, batch dueindex.W
 		return s.db.outcome("crawl db", err)
 	}
 	defer w.leases.Close()
+	w.leases.Seek = len(b.URLs) < s.farKeys
 	var last []byte
 	for i, url := range b.URLs {
 		if i%checkEvery == 0 {

@@ -11,6 +11,10 @@ import (
 // Joined finds the values of another table under keys in ascending order. It is at the
 // first row that was not passed yet, so a key without a row costs only a comparison.
 type Joined struct {
+	// Seek says that each key is sought by itself. A step to the next row would pass over the tombstones of all
+	// rows that were removed since the engine wrote its memory to a table, which for few keys costs more.
+	Seek bool
+
 	at  Cursor
 	t   codec.Table
 	key []byte
@@ -28,6 +32,13 @@ func (j *Joined) Close() error { return j.at.Close() }
 // Find returns the value under a key of the other table, nil if there is none. It is
 // valid until the next Find.
 func (j *Joined) Find(key []byte) ([]byte, error) {
+	if j.Seek {
+		j.key = append(append(j.key[:0], byte(j.t)), key[1:]...)
+		if !j.at.it.SeekPrefixGE(j.key) {
+			return nil, j.at.it.Error()
+		}
+		return j.at.value()
+	}
 	if j.at.started && (!j.at.it.Valid() || bytes.Compare(j.at.it.Key()[1:], key[1:]) > 0) {
 		return nil, j.at.it.Error()
 	}
