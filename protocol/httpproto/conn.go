@@ -427,11 +427,21 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(v.ctx, cancel)()
+	nc, err := c.dialHost(ctx, address, v.at)
+	if err != nil {
+		return nil, err
+	}
+	return v.opened(nc, &c.conns)
+}
+
+// dialHost looks up a host, unless ConnectTo has an address for it, and dials what the guard
+// allows. It says when it looks up, and when it connects.
+func (c *Client) dialHost(ctx context.Context, address string, at func(phase)) (net.Conn, error) {
 	if c.o.Limits.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.o.Limits.ConnectTimeout)
 		defer cancel()
 	}
-
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -447,21 +457,18 @@ func (c *Client) dialContext(ctx context.Context, network, address string) (net.
 			dial = c.dialOwn
 		}
 	} else {
-		v.at(phaseLookup)
+		at(phaseLookup)
 		if addrs, err = c.lookup(ctx, host); err != nil {
 			return nil, err
 		}
 		named = true
 	}
-	v.at(phaseConnect)
+	at(phaseConnect)
 	nc, err := c.dialAddrs(ctx, dial, addrs, port)
-	if err != nil {
-		if named {
-			c.lookups.forget(strings.ToLower(host))
-		}
-		return nil, err
+	if err != nil && named {
+		c.lookups.forget(strings.ToLower(host))
 	}
-	return v.opened(nc, &c.conns)
+	return nc, err
 }
 
 // dialAddrs tries the addresses in order, each with its share of the remaining

@@ -27,9 +27,16 @@ import (
 //
 // A 206, which was not requested, is Truncated too.
 func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Response, error) {
+	resp, _, err := c.FetchHeader(ctx, req)
+	return resp, err
+}
+
+// FetchHeader does what Fetch does, and returns the headers of the answer too; nil if there was
+// none. The caller owns them.
+func (c *Client) FetchHeader(ctx context.Context, req protocol.Request) (protocol.Response, http.Header, error) {
 	start := time.Now()
 	if err := ctx.Err(); err != nil {
-		return protocol.Response{}, fmt.Errorf("httpproto: fetch %q: %w", req.URL, err)
+		return protocol.Response{}, nil, fmt.Errorf("httpproto: fetch %q: %w", req.URL, err)
 	}
 	c.active.Add(1)
 	defer func() {
@@ -39,19 +46,20 @@ func (c *Client) Fetch(ctx context.Context, req protocol.Request) (protocol.Resp
 		}
 	}()
 	if c.closed.Load() {
-		return protocol.Response{}, fmt.Errorf("%w: fetch %q", ErrClosed, req.URL)
+		return protocol.Response{}, nil, fmt.Errorf("%w: fetch %q", ErrClosed, req.URL)
 	}
 	resp := protocol.Response{Content: page.Content{URL: req.URL, Time: c.o.Now()}}
-	err := c.visit(ctx, req, &resp)
+	var header http.Header
+	err := c.visit(ctx, req, &resp, &header)
 	if err != nil {
-		return protocol.Response{}, fmt.Errorf("httpproto: fetch %q: %w", req.URL, err)
+		return protocol.Response{}, nil, fmt.Errorf("httpproto: fetch %q: %w", req.URL, err)
 	}
 	resp.Elapsed = time.Since(start)
-	return resp, nil
+	return resp, header, nil
 }
 
-// visit fills in resp. It returns an error only if the visit could not be made.
-func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response) (err error) {
+// visit fills in resp and header. It returns an error only if the visit could not be made.
+func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol.Response, header *http.Header) (err error) {
 	u, err := parseURL(req.URL)
 	if err == nil {
 		err = c.refusesPort(u)
@@ -89,6 +97,7 @@ func (c *Client) visit(ctx context.Context, req protocol.Request, resp *protocol
 		resp.Unanswered = v.reused && (errors.Is(cause, errUnanswered) || errors.Is(err, errUnanswered))
 		return c.failed(resp, err, cause, phase(v.phase.Load()))
 	}
+	*header = hresp.Header
 	conn, keep := v.conn(), false
 	if c.o.Capture != nil {
 		var body *capturedBody
