@@ -8,6 +8,7 @@ require (
 	github.com/recrawl/recrawl/index/bleve v0.0.0
 	github.com/recrawl/recrawl/index/opensearch v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
+	github.com/recrawl/recrawl/protocol/chromeproto v0.0.0
 	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 	github.com/recrawl/recrawl/stores/pgstore v0.0.0
@@ -107,6 +108,8 @@ replace github.com/recrawl/recrawl/index/bleve => ../../index/bleve
 replace github.com/recrawl/recrawl/httpapi => ../../httpapi
 
 replace github.com/recrawl/recrawl/index/opensearch => ../../index/opensearch
+
+replace github.com/recrawl/recrawl/protocol/chromeproto => ../../protocol/chromeproto
 
 replace github.com/recrawl/recrawl/schedule/simulate => ../../schedule/simulate
 

@@ -71,8 +71,10 @@ func ReplayFiles(c *cli.Command) ([]string, error) {
 			return nil, UsageError{Err: errors.New("-replay: no WARC file in " + path)}
 		}
 	}
-	if len(files) > 0 && c.String("warc") != "" {
-		return nil, Usagef("-warc and -replay exclude each other")
+	for _, other := range []string{"warc", "render"} {
+		if len(files) > 0 && c.String(other) != "" {
+			return nil, Usagef("-%s and -replay exclude each other", other)
+		}
 	}
 	return files, nil
 }

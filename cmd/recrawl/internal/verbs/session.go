@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/chromeproto"
 	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/warc"
@@ -29,8 +30,9 @@ type session struct {
 	client   *httpproto.Client
 	conf     *nutchconf.Options // nil without -conf
 	now      func() time.Time
-	warc     *warc.Writer  // nil without -warc
-	archive  *warc.Archive // nil without -replay
+	warc     *warc.Writer          // nil without -warc
+	archive  *warc.Archive         // nil without -replay
+	renderer *chromeproto.Protocol // nil without -render
 	failures render.Failures
 	damaged  int // how many of Crawler.Damaged were reported
 }
@@ -145,6 +147,12 @@ func (a *app) sessionOptions(ctx context.Context, c *cli.Command, s *session, ne
 		return o, err
 	}
 	o.Protocol = s.client
+	if s.renderer, err = flags.NewRenderer(c, s.client, a.err); err != nil {
+		return o, err
+	}
+	if s.renderer != nil {
+		o.Protocol = s.renderer
+	}
 	if err := flags.ApplyDelay(c, s.conf, &o.Fetch.Politeness.Delay); err != nil {
 		return o, err
 	}
@@ -177,6 +185,9 @@ func (s *session) end() error {
 	}
 	if s.crawler != nil {
 		keep(s.crawler.Close())
+	}
+	if s.renderer != nil {
+		keep(s.renderer.Close())
 	}
 	if s.client != nil {
 		keep(s.client.Close())

@@ -1,0 +1,360 @@
+package chromeproto
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/recrawl/recrawl/protocol"
+)
+
+const (
+	// snapshotTime is how long the DOM may take to be written down.
+	snapshotTime = 5 * time.Second
+	// maxAway is how often a page may try to navigate away.
+	maxAway = 20
+)
+
+// A pageFault says why a page cannot be rendered: it would be so again.
+type pageFault string
+
+func (f pageFault) Error() string { return string(f) }
+
+// rendered is what a browser made of a page.
+type rendered struct {
+	dom             []byte
+	cut             bool
+	refresh         string
+	screenshot, pdf []byte
+}
+
+// A tab is a page in a browser.
+type tab struct {
+	b       *browser
+	pool    *pool
+	traffic *traffic
+	name    string // of the page at the proxy
+	url     string
+	context string
+	target  string
+	session string
+	events  <-chan message
+
+	committed bool
+	expired   bool // its virtual time
+	away      int
+	refresh   string
+}
+
+// renderIn renders a page in a browser.
+func (p *pool) renderIn(ctx context.Context, b *browser, resp *protocol.Response, header http.Header, limit int64, report *Report) (out rendered, err error) {
+	tctx := ctx
+	ctx, cancel := context.WithTimeout(ctx, p.o.Limits.Time)
+	defer cancel()
+	t := newTraffic(tctx, &document{status: resp.Outcome.Status, header: header, body: resp.Content.Body})
+	t.maxRequests, t.maxBytes, t.block = p.o.Limits.Requests, p.o.Limits.Bytes, p.block
+	if p.o.Robots != nil {
+		t.allowed = p.allowed
+	}
+	tab := &tab{b: b, pool: p, traffic: t, name: rand.Text(), url: resp.Content.URL}
+	p.proxy.add(tab.name, t)
+	defer func() {
+		p.proxy.remove(tab.name, t)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		report.Requests, report.Bytes, report.Refused, report.Refusals = t.requests, t.bytes, t.refused, t.refusals
+	}()
+	defer tab.close()
+	if err := tab.open(ctx); err != nil {
+		return out, tab.fault(tctx, ctx, err)
+	}
+	if err := tab.run(ctx); err != nil && !errors.Is(err, errTimeUp) {
+		return out, tab.fault(tctx, ctx, err)
+	}
+	sctx, cancel := context.WithTimeout(tctx, snapshotTime)
+	defer cancel()
+	if err := tab.snapshot(sctx, &out, limit); err != nil {
+		return out, tab.fault(tctx, sctx, err)
+	}
+	out.refresh = tab.refresh
+	return out, nil
+}
+
+// allowed asks robots.txt.
+func (p *pool) allowed(ctx context.Context, url string) (bool, error) {
+	rules, known, err := p.o.Robots.Cached(ctx, url)
+	if err == nil && !known {
+		rules, err = p.o.Robots.Fetch(ctx, url)
+	}
+	if err != nil {
+		return false, err
+	}
+	return rules.Allowed(url), nil
+}
+
+// fault tells the end of the visit, and that of the browser, from a fault of the page.
+func (t *tab) fault(visit, ctx context.Context, err error) error {
+	switch {
+	case visit.Err() != nil:
+		return context.Cause(visit)
+	case errors.Is(err, errGone), !t.b.alive():
+		return errGone
+	case ctx.Err() != nil:
+		return pageFault("page does not respond")
+	}
+	var fault pageFault
+	if errors.As(err, &fault) {
+		return err
+	}
+	return pageFault(err.Error())
+}
+
+func (t *tab) call(ctx context.Context, method string, params, result any) error {
+	return t.b.call(ctx, t.session, method, params, result)
+}
+
+type obj = map[string]any
+
+// open makes a page in a context of its own, and prepares it.
+func (t *tab) open(ctx context.Context) error {
+	var made struct {
+		BrowserContextID string `json:"browserContextId"`
+		TargetID         string `json:"targetId"`
+		SessionID        string `json:"sessionId"`
+	}
+	if err := t.b.call(ctx, "", "Target.createBrowserContext", obj{"disposeOnDetach": true}, &made); err != nil {
+		return err
+	}
+	t.context = made.BrowserContextID
+	if err := t.b.call(ctx, "", "Browser.setDownloadBehavior", obj{"behavior": "deny", "browserContextId": t.context}, nil); err != nil {
+		return err
+	}
+	if err := t.b.call(ctx, "", "Target.createTarget", obj{"url": "about:blank", "browserContextId": t.context}, &made); err != nil {
+		return err
+	}
+	t.target = made.TargetID
+	if err := t.b.call(ctx, "", "Target.attachToTarget", obj{"targetId": t.target, "flatten": true}, &made); err != nil {
+		return err
+	}
+	t.session = made.SessionID
+	t.events = t.b.listen(t.session)
+	patterns := []obj{{"resourceType": "Document"}}
+	for typ, name := range map[Type]string{Image: "Image", Media: "Media", Font: "Font", Stylesheet: "Stylesheet", Script: "Script"} {
+		if t.pool.block[typ] {
+			patterns = append(patterns, obj{"resourceType": name})
+		}
+	}
+	for _, c := range []struct {
+		method string
+		params obj
+	}{
+		{"Page.enable", nil},
+		{"Inspector.enable", nil},
+		{"Fetch.enable", obj{"patterns": patterns, "handleAuthRequests": true}},
+	} {
+		if err := t.call(ctx, c.method, c.params, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends the page, whatever it is doing.
+func (t *tab) close() {
+	if t.session != "" {
+		t.b.unlisten(t.session)
+	}
+	if t.context != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		t.b.call(ctx, "", "Target.disposeBrowserContext", obj{"browserContextId": t.context}, nil)
+	}
+}
+
+// errTimeUp says that a page was not done in time; its DOM may be there.
+var errTimeUp = errors.New("time is up")
+
+// run navigates to the page and serves its events until its virtual time is over.
+func (t *tab) run(ctx context.Context) error {
+	navigated := make(chan message, 1)
+	if _, err := t.b.send(t.session, "Page.navigate", obj{"url": t.url}, navigated); err != nil {
+		return err
+	}
+	budget := float64(t.pool.o.Limits.VirtualTime) / float64(time.Millisecond)
+	for {
+		select {
+		case m := <-navigated:
+			var r struct {
+				ErrorText string `json:"errorText"`
+			}
+			if m.Error != nil {
+				return pageFault("navigation: " + m.Error.Message)
+			}
+			if json.Unmarshal(m.Result, &r); r.ErrorText != "" {
+				return pageFault("navigation: " + r.ErrorText)
+			}
+			t.committed = true
+			if _, err := t.b.send(t.session, "Emulation.setVirtualTimePolicy", obj{"policy": "pauseIfNetworkFetchesPending", "budget": budget, "maxVirtualTimeTaskStarvationCount": 1000}, nil); err != nil {
+				return err
+			}
+		case m, ok := <-t.events:
+			if !ok {
+				return pageFault("page makes too many events")
+			}
+			if err := t.event(&m); err != nil {
+				return err
+			}
+			if t.expired || t.away > maxAway {
+				return nil
+			}
+		case <-t.b.gone:
+			return errGone
+		case <-ctx.Done():
+			if t.committed {
+				return errTimeUp
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// event serves an event. It waits for no reply.
+func (t *tab) event(m *message) error {
+	var e struct {
+		RequestID     string `json:"requestId"`
+		FrameID       string `json:"frameId"`
+		ResourceType  string `json:"resourceType"`
+		AuthChallenge struct {
+			Source string `json:"source"`
+		} `json:"authChallenge"`
+		Request struct {
+			URL    string `json:"url"`
+			Method string `json:"method"`
+		} `json:"request"`
+		Frame struct {
+			ID       string `json:"id"`
+			ParentID string `json:"parentId"`
+			URL      string `json:"url"`
+		} `json:"frame"`
+	}
+	if err := json.Unmarshal(m.Params, &e); err != nil {
+		return nil
+	}
+	send := func(method string, params obj) error {
+		_, err := t.b.send(t.session, method, params, nil)
+		return err
+	}
+	switch m.Method {
+	case "Fetch.authRequired":
+		answer := obj{"response": "CancelAuth"}
+		if e.AuthChallenge.Source == "Proxy" {
+			answer = obj{"response": "ProvideCredentials", "username": t.name, "password": t.pool.proxy.secret}
+		}
+		return send("Fetch.continueWithAuth", obj{"requestId": e.RequestID, "authChallengeResponse": answer})
+	case "Fetch.requestPaused":
+		refuse := func(reason string) error {
+			return send("Fetch.failRequest", obj{"requestId": e.RequestID, "errorReason": reason})
+		}
+		switch {
+		case e.ResourceType != "Document":
+			return refuse("BlockedByClient")
+		case e.FrameID != t.target:
+			if t.pool.block[Frame] {
+				return refuse("BlockedByClient")
+			}
+		case t.committed:
+			t.leaves(e.Request.URL)
+			return refuse("Aborted")
+		default:
+			t.traffic.expect(e.Request.URL)
+		}
+		return send("Fetch.continueRequest", obj{"requestId": e.RequestID})
+	case "Page.frameNavigated":
+		if e.Frame.ParentID == "" && t.committed && !strings.HasPrefix(e.Frame.URL, "http") {
+			return pageFault("page replaces itself")
+		}
+	case "Page.javascriptDialogOpening":
+		return send("Page.handleJavaScriptDialog", obj{"accept": false})
+	case "Inspector.targetCrashed":
+		return pageFault("page crashed, or took too much memory")
+	case "Emulation.virtualTimeBudgetExpired":
+		t.expired = true
+	}
+	return nil
+}
+
+// leaves records that a script wants to be elsewhere.
+func (t *tab) leaves(url string) {
+	t.away++
+	url, _, _ = strings.Cut(url, "#")
+	if own, _, _ := strings.Cut(t.url, "#"); t.refresh == "" && url != own {
+		t.refresh = "0; url=" + url
+	}
+}
+
+// snapshotScript writes down the DOM, at most so many UTF-16 units of it.
+const snapshotScript = `(() => {
+	const doctype = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + "\n" : "";
+	const s = document.documentElement ? document.documentElement.outerHTML : "";
+	return {dom: doctype + s.slice(0, LIMIT), cut: s.length > LIMIT};
+})()`
+
+// snapshot takes the DOM, and the pictures that were asked for. The script runs in a world of
+// its own, in which the page has changed nothing.
+func (t *tab) snapshot(ctx context.Context, out *rendered, limit int64) error {
+	var world struct {
+		ExecutionContextID int `json:"executionContextId"`
+	}
+	if err := t.call(ctx, "Page.createIsolatedWorld", obj{"frameId": t.target}, &world); err != nil {
+		return err
+	}
+	if limit < 0 || limit > maxMessage/2 {
+		limit = maxMessage / 2
+	}
+	number, _ := json.Marshal(min(limit, math.MaxInt32))
+	var r struct {
+		Result struct {
+			Value struct {
+				DOM string `json:"dom"`
+				Cut bool   `json:"cut"`
+			} `json:"value"`
+		} `json:"result"`
+		ExceptionDetails *struct {
+			Text string `json:"text"`
+		} `json:"exceptionDetails"`
+	}
+	err := t.call(ctx, "Runtime.evaluate", obj{
+		"expression": strings.ReplaceAll(snapshotScript, "LIMIT", string(number)), "contextId": world.ExecutionContextID, "returnByValue": true,
+	}, &r)
+	if err != nil {
+		return err
+	}
+	if r.ExceptionDetails != nil {
+		return pageFault("DOM: " + r.ExceptionDetails.Text)
+	}
+	out.dom, out.cut = []byte(r.Result.Value.DOM), r.Result.Value.Cut
+	if int64(len(out.dom)) > limit {
+		out.dom, out.cut = out.dom[:limit], true
+	}
+	var picture struct {
+		Data []byte `json:"data"`
+	}
+	if t.pool.o.Screenshot != nil {
+		if err := t.call(ctx, "Page.captureScreenshot", obj{"format": "png"}, &picture); err != nil {
+			return err
+		}
+		out.screenshot, picture.Data = picture.Data, nil
+	}
+	if t.pool.o.PDF != nil {
+		if err := t.call(ctx, "Page.printToPDF", obj{"printBackground": true}, &picture); err != nil {
+			return err
+		}
+		out.pdf = picture.Data
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package chromeproto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol"
+)
+
+// A pool has one browser at a time, and a place for each page in it.
+type pool struct {
+	o      *Options
+	block  map[Type]bool
+	proxy  *proxy
+	places chan struct{}
+
+	ctx  context.Context // ends with the pool
+	stop context.CancelFunc
+
+	mu      sync.Mutex // held while a browser starts
+	browser *browser
+	active  sync.WaitGroup // visits, and browsers that are being closed
+	closed  bool
+}
+
+// A browser is a process, and the pages it has.
+type browser struct {
+	*process
+	begun, running int // pages
+	retired        bool
+	watch          context.CancelFunc
+}
+
+func newPool(o *Options) (*pool, error) {
+	x, err := newProxy(o.Client)
+	if err != nil {
+		return nil, fmt.Errorf("chromeproto: %w", err)
+	}
+	p := &pool{o: o, block: map[Type]bool{}, proxy: x, places: make(chan struct{}, o.Limits.Pages)}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	for _, t := range o.Block {
+		p.block[t] = true
+	}
+	return p, nil
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	b := p.browser
+	p.browser = nil
+	p.mu.Unlock()
+	p.stop()
+	if b != nil {
+		b.watch()
+		b.process.close()
+	}
+	p.active.Wait()
+	p.proxy.close()
+}
+
+// acquire returns a browser with room for a page, and starts one if needed.
+func (p *pool) acquire(ctx context.Context) (*browser, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if b := p.browser; b != nil && (!b.alive() || b.begun >= p.o.Limits.PagesPerBrowser) {
+		p.browser = nil
+		p.retire(b)
+	}
+	if p.browser == nil {
+		proc, err := start(ctx, p.o.Chrome, p.proxy.address(), p.proxy.keys.spki, p.proxy.userAgent, !p.o.NoSandbox)
+		if err != nil {
+			return nil, err
+		}
+		wctx, cancel := context.WithCancel(p.ctx)
+		p.browser = &browser{process: proc, watch: cancel}
+		go watchMemory(wctx, proc.cmd.Process.Pid, p.o.Limits.Memory)
+	}
+	p.browser.begun++
+	p.browser.running++
+	return p.browser, nil
+}
+
+// release gives the place of a page back.
+func (p *pool) release(b *browser) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.running--
+	if b.retired && b.running == 0 {
+		p.end(b)
+	}
+}
+
+// retire closes a browser when its last page has ended.
+func (p *pool) retire(b *browser) {
+	b.retired = true
+	if b.running == 0 {
+		p.end(b)
+	}
+}
+
+func (p *pool) end(b *browser) {
+	b.watch()
+	p.active.Add(1)
+	go func() {
+		defer p.active.Done()
+		b.process.close()
+	}()
+}
+
+// render replaces the content of resp with the DOM of the page.
+func (p *pool) render(ctx context.Context, resp *protocol.Response, header http.Header, limit int64) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return ErrClosed
+	}
+	p.active.Add(1)
+	p.mu.Unlock()
+	defer p.active.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.ctx, func() { cancel(ErrClosed) })()
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if limit == 0 {
+		limit = p.o.Client.Options().Limits.MaxBytes
+	}
+	begun := time.Now()
+	report := Report{URL: resp.Content.URL}
+	var out rendered
+	err := error(errGone)
+	for tries := 0; tries < 2 && errors.Is(err, errGone); tries++ {
+		var b *browser
+		if b, err = p.acquire(ctx); err != nil {
+			break
+		}
+		out, err = p.renderIn(ctx, b, resp, header, limit, &report)
+		p.release(b)
+	}
+	var fault pageFault
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &fault):
+		report.Failure = string(fault)
+	case errors.Is(err, errGone): // twice, so it is the page that ends it
+		report.Failure = errGone.Error()
+	case err != nil:
+		return err
+	}
+	report.Elapsed = time.Since(begun)
+	if report.Failure != "" {
+		resp.Content.Truncated = true
+	} else {
+		c := &resp.Content
+		c.Body, c.Type = out.dom, "text/html; charset=utf-8"
+		c.Truncated = out.cut
+		if out.refresh != "" {
+			c.Refresh = out.refresh
+		}
+	}
+	if p.o.OnPage != nil {
+		p.o.OnPage(report)
+	}
+	return p.hand(resp.Content, &out)
+}
+
+// hand gives the pictures of a page to those who asked for them.
+func (p *pool) hand(c page.Content, out *rendered) error {
+	if out.screenshot != nil {
+		if err := p.o.Screenshot(c.URL, out.screenshot); err != nil {
+			return err
+		}
+	}
+	if out.pdf != nil {
+		return p.o.PDF(c.URL, out.pdf)
+	}
+	return nil
+}
