@@ -1,5 +1,12 @@
 package crawldb
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
 // Mark returns the Marks of a [Batch] that writes one mark; an empty value removes it.
 //
 // The marks of a store are a small table of names and values beside its records, by
@@ -40,4 +47,28 @@ package crawldb
 // A program may add marks under names that begin with its own name and a slash.
 func Mark(name, value string) func() map[string]string {
 	return func() map[string]string { return map[string]string{name: value} }
+}
+
+// A NamedMark is a mark with its name.
+type NamedMark struct{ Name, Value string }
+
+// MarkStore is the capability of a Store to list its marks, as a copy of a crawl needs it. Use it
+// through [Marks].
+type MarkStore interface {
+	Store
+
+	// Marks yields all marks in ascending byte order of their names. It is weak, as Scan is. The
+	// loop may write and may break. An error ends the sequence.
+	Marks(ctx context.Context) iter.Seq2[NamedMark, error]
+}
+
+// Marks yields all marks of a store if that is a [MarkStore], or wraps one and has a method
+// Unwrap() Store. Of any other store it yields an error that is errors.ErrUnsupported.
+func Marks(ctx context.Context, s Store) iter.Seq2[NamedMark, error] {
+	if m, ok := as[MarkStore](s); ok {
+		return m.Marks(ctx)
+	}
+	return func(yield func(NamedMark, error) bool) {
+		yield(NamedMark{}, fmt.Errorf("crawldb: this store cannot list its marks: %w", errors.ErrUnsupported))
+	}
 }

@@ -38,6 +38,10 @@ type Harness struct {
 	// killed, and returns a store with what is left.
 	Crash func(s crawldb.Store) (crawldb.Store, error)
 
+	// LoseAnswer makes the answer to the next commit of s be lost: the connection breaks before the
+	// commit reaches the database, or after it is applied. Nil for an engine that answers itself.
+	LoseAnswer func(s crawldb.Store, applied bool)
+
 	// Patience is the time limit of calls that must not wait for the caller; zero
 	// means 30 seconds. A store that exceeds it is abandoned, and not closed.
 	Patience time.Duration
@@ -100,6 +104,8 @@ func rules() []rule {
 		{Name: "marks are those after the last Next", Check: marksAreThoseAfterLastNext},
 		{Name: "an empty value removes the mark", Check: emptyValueRemovesMark},
 		{Name: "each name has its own mark", Check: eachNameHasItsOwnMark},
+		{Name: "Marks lists every mark in order", Check: marksListsEveryMarkInOrder},
+		{Name: "an ambiguous commit is applied once", Check: ambiguousCommitIsAppliedOnce},
 		{Name: "a done context changes nothing", Check: doneContextChangesNothing},
 		{Name: "a cancelled update changes all or nothing", Check: cancelledUpdateChangesAllOrNothing},
 		{Name: "a scan heeds its context", Check: scanHeedsItsContext},

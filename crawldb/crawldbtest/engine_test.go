@@ -29,6 +29,23 @@ type write struct {
 type engine struct {
 	*memstore.Crawl
 	disk *disk
+	// lost is what becomes of the next update, whose answer is lost.
+	lost lostAnswer
+}
+
+type lostAnswer int
+
+const (
+	answered  lostAnswer = iota
+	lostAfter            // it was applied
+	lostBefore
+)
+
+// answerOf returns what becomes of an update.
+func (e *engine) answerOf() lostAnswer {
+	lost := e.lost
+	e.lost = answered
+	return lost
 }
 
 func (e *engine) Update(ctx context.Context, b crawldb.Batch) error {
@@ -74,7 +91,7 @@ func (e *engine) self() *engine { return e }
 
 // replay opens an engine of a disk.
 func replay(log []write) (*engine, error) {
-	e := &engine{new(memstore.Crawl), &disk{log: log, synced: len(log)}}
+	e := &engine{Crawl: new(memstore.Crawl), disk: &disk{log: log, synced: len(log)}}
 	for _, w := range log {
 		err := e.Crawl.Update(context.Background(), crawldb.Batch{URLs: w.urls, Marks: func() map[string]string { return w.marks }, Next: func(i int, old *crawldb.Datum) (*crawldb.Datum, error) {
 			if w.same[i] {
@@ -114,9 +131,12 @@ func harness(wrap func(*engine) crawldb.Store, reopened, crashed func(*disk) []w
 		}
 	}
 	return crawldbtest.Harness{
-		Open:     func() (crawldb.Store, error) { return wrap(&engine{new(memstore.Crawl), &disk{}}), nil },
-		Reopen:   again(reopened),
-		Crash:    again(crashed),
+		Open:   func() (crawldb.Store, error) { return wrap(&engine{Crawl: new(memstore.Crawl), disk: &disk{}}), nil },
+		Reopen: again(reopened),
+		Crash:  again(crashed),
+		LoseAnswer: func(s crawldb.Store, applied bool) {
+			s.(interface{ self() *engine }).self().lost = map[bool]lostAnswer{true: lostAfter, false: lostBefore}[applied]
+		},
 		Patience: 5 * time.Second,
 	}
 }

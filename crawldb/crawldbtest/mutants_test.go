@@ -82,7 +82,7 @@ func withoutEmpty(marks map[string]string) {
 
 func mutants() []mutant {
 	var all []mutant
-	for _, part := range [][]mutant{fieldMutants(), readMutants(), writeMutants(), markMutants(), lifeMutants(), crashMutants(), sequenceMutants(), dueMutants(), bulkMutants()} {
+	for _, part := range [][]mutant{fieldMutants(), readMutants(), writeMutants(), markMutants(), markListMutants(), ambiguousMutants(), lifeMutants(), crashMutants(), sequenceMutants(), dueMutants(), bulkMutants()} {
 		all = append(all, part...)
 	}
 	return all

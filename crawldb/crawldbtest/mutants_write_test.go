@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 
@@ -208,6 +209,74 @@ func writeMutants() []mutant {
 				return d, err
 			}
 			return e.Update(c, b)
+		})},
+	}
+}
+
+// listed changes the marks that are listed.
+type listed struct {
+	*engine
+	change func([]crawldb.NamedMark) []crawldb.NamedMark
+}
+
+func (s listed) Marks(c ctx) iter.Seq2[crawldb.NamedMark, error] {
+	return func(yield func(crawldb.NamedMark, error) bool) {
+		var all []crawldb.NamedMark
+		for m, err := range s.engine.Marks(c) {
+			if err != nil {
+				yield(m, err)
+				return
+			}
+			all = append(all, m)
+		}
+		for _, m := range s.change(all) {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func markListMutants() []mutant {
+	var all []mutant
+	for fault, change := range map[string]func([]crawldb.NamedMark) []crawldb.NamedMark{
+		"lists a page of marks":            func(all []crawldb.NamedMark) []crawldb.NamedMark { return all[:min(len(all), 500)] },
+		"lists marks backwards":            func(all []crawldb.NamedMark) []crawldb.NamedMark { slices.Reverse(all); return all },
+		"leaves out the mark without name": func(all []crawldb.NamedMark) []crawldb.NamedMark { return all[1:] },
+		"lists a removed mark": func(all []crawldb.NamedMark) []crawldb.NamedMark {
+			return append(all, crawldb.NamedMark{Name: "\xff\xff\xff"})
+		},
+	} {
+		all = append(all, mutant{fault: fault, rule: "Marks lists every mark in order", wrap: func(e *engine) crawldb.Store { return listed{e, change} }})
+	}
+	return all
+}
+
+// ambiguousMutants answer wrongly if the answer to a commit was lost.
+func ambiguousMutants() []mutant {
+	rule := "an ambiguous commit is applied once"
+	return []mutant{
+		{fault: "repeats an update that was applied", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if e.answerOf() == lostAfter {
+				if err := e.Update(c, b); err != nil {
+					return err
+				}
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "believes that a lost commit was applied", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			if e.answerOf() == lostBefore {
+				return nil
+			}
+			return e.Update(c, b)
+		})},
+		{fault: "reports as failed what was applied", rule: rule, wrap: onUpdate(func(e *engine, c ctx, b batch) error {
+			lost := e.answerOf()
+			err := e.Update(c, b)
+			if err == nil && lost == lostAfter {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
 		})},
 	}
 }

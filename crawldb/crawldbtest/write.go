@@ -248,6 +248,84 @@ func eachNameHasItsOwnMark(c *check) {
 	})
 }
 
+func marksListsEveryMarkInOrder(c *check) {
+	s := c.Store()
+	_, ok := s.(crawldb.MarkStore)
+	c.Need(ok, "the store is no crawldb.MarkStore")
+	all := map[string]string{"": "no name", "\xff\xff": "last", "a\x00b": "\x00", "large": strings.Repeat("c", 50_000)}
+	for i := range 1000 {
+		all[fmt.Sprintf("round/%d", i)] = fmt.Sprint(i)
+	}
+	write := func(marks map[string]string) {
+		c.Must(s.Update(c.Ctx, crawldb.Batch{Marks: func() map[string]string { return marks }}), "Update with marks")
+	}
+	write(all)
+	write(map[string]string{"round/7": "", "round/8": "again"})
+	delete(all, "round/7")
+	all["round/8"] = "again"
+	c.put(s, plain("http://example.com/", 1)) // a record is not a mark
+	c.Twice(s, func(s crawldb.Store) {
+		last, n := "", 0
+		for m, err := range crawldb.Marks(c.Ctx, s) {
+			c.Must(err, "Marks")
+			if n > 0 && m.Name <= last {
+				c.Failf("Marks yields %s after %s", short(m.Name), short(last))
+			}
+			if want, ok := all[m.Name]; !ok || m.Value != want {
+				c.Failf("Marks yields %s with %s, want %s", short(m.Name), short(m.Value), short(want))
+			}
+			last, n = m.Name, n+1
+		}
+		if n != len(all) {
+			c.Failf("Marks yields %d marks, want %d", n, len(all))
+		}
+		for range crawldb.Marks(c.Ctx, s) {
+			c.marked(s, "round/8", "again")
+			break
+		}
+	})
+}
+
+func ambiguousCommitIsAppliedOnce(c *check) {
+	c.Need(c.h.LoseAnswer != nil, "Harness.LoseAnswer is nil")
+	s := c.Store()
+	const url = "http://example.com/"
+	applied := 0
+	update := func(what string) {
+		n := 0
+		err := s.Update(c.Ctx, crawldb.Batch{
+			URLs: []string{url},
+			Next: func(_ int, old *crawldb.Datum) (*crawldb.Datum, error) {
+				d := plain(url, 0)
+				if old != nil {
+					d = *old
+				}
+				d.Retries++
+				n = d.Retries
+				return &d, nil
+			},
+			Marks: func() map[string]string { return map[string]string{"count": fmt.Sprint(n)} },
+		})
+		if err == nil {
+			applied++
+		}
+		d, e := s.Get(c.Ctx, url)
+		c.Must(e, "Get after %s", what)
+		if d.Retries != applied {
+			c.Failf("after %s, which returned %v, %d updates were applied, want %d", what, err, d.Retries, applied)
+		}
+		c.marked(s, "count", fmt.Sprint(applied))
+	}
+	update("an update")
+	for range 3 {
+		for _, reached := range []bool{true, false} {
+			c.h.LoseAnswer(s, reached)
+			update(fmt.Sprintf("an update whose answer was lost (applied: %v)", reached))
+			update("the update after that")
+		}
+	}
+}
+
 func doneContextChangesNothing(c *check) {
 	s := c.Store()
 	a := plain("http://example.com/", 1)

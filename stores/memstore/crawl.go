@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
 )
@@ -146,6 +148,27 @@ func (s *Crawl) Mark(ctx context.Context, name string) (string, error) {
 	s.records.mu.RLock()
 	defer s.records.mu.RUnlock()
 	return s.marks[name], nil
+}
+
+// Marks implements [crawldb.MarkStore].
+func (s *Crawl) Marks(ctx context.Context) iter.Seq2[crawldb.NamedMark, error] {
+	return func(yield func(crawldb.NamedMark, error) bool) {
+		s.records.mu.RLock()
+		marks := maps.Clone(s.marks)
+		s.records.mu.RUnlock()
+		for _, name := range slices.Sorted(maps.Keys(marks)) {
+			if err := s.records.ready(ctx, crawldb.ErrClosed); err != nil {
+				yield(crawldb.NamedMark{}, failed("marks", name, err))
+				return
+			}
+			if !yield(crawldb.NamedMark{Name: name, Value: marks[name]}, nil) {
+				return
+			}
+		}
+		if err := s.records.ready(ctx, crawldb.ErrClosed); err != nil {
+			yield(crawldb.NamedMark{}, failed("marks", "", err))
+		}
+	}
 }
 
 // Close implements [crawldb.Store].

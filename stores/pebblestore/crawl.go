@@ -360,4 +360,19 @@ func (s *crawlStore) Mark(ctx context.Context, job string) (string, error) {
 	return string(cursor), s.db.outcome("progress", err)
 }
 
+// Marks implements [crawldb.MarkStore].
+func (s *crawlStore) Marks(ctx context.Context) iter.Seq2[crawldb.NamedMark, error] {
+	return func(yield func(crawldb.NamedMark, error) bool) {
+		for r, err := range s.db.scan(ctx, &s.view, codec.MarkTable, 0, "", "") {
+			if err != nil {
+				yield(crawldb.NamedMark{}, fmt.Errorf("pebblestore: marks: %w", err))
+				return
+			}
+			if !yield(crawldb.NamedMark{Name: r.key, Value: string(r.value)}, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (s *crawlStore) Close() error { return s.db.closeView(&s.view) }

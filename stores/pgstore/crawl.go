@@ -14,6 +14,7 @@ import (
 var (
 	_ crawldb.DueStore  = (*crawlStore)(nil)
 	_ crawldb.BulkStore = (*crawlStore)(nil)
+	_ crawldb.MarkStore = (*crawlStore)(nil)
 )
 
 // crawlStore is the crawl db. Updates take turns, so that what an update has read stays until
@@ -98,6 +99,47 @@ func (s *crawlStore) Mark(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("pgstore: mark %q: %w", name, err)
 	}
 	return string(value), nil
+}
+
+// marksRead is how many marks are read at once.
+const marksRead = 200
+
+// Marks implements [crawldb.MarkStore].
+func (s *crawlStore) Marks(ctx context.Context) iter.Seq2[crawldb.NamedMark, error] {
+	return func(yield func(crawldb.NamedMark, error) bool) {
+		query, args := `SELECT name, value FROM mark ORDER BY name LIMIT $1`, []any{marksRead}
+		for {
+			var page []crawldb.NamedMark
+			err := s.read(ctx, func(ctx context.Context) error {
+				rows, err := s.db.pool.Query(ctx, query, args...)
+				if err != nil {
+					return err
+				}
+				page, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (crawldb.NamedMark, error) {
+					var name, value []byte
+					err := r.Scan(&name, &value)
+					return crawldb.NamedMark{Name: string(name), Value: string(value)}, err
+				})
+				return err
+			})
+			for _, m := range page {
+				if err = s.ready(ctx); err != nil {
+					break
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(crawldb.NamedMark{}, fmt.Errorf("pgstore: marks: %w", err))
+				return
+			}
+			if len(page) < marksRead {
+				return
+			}
+			query, args = `SELECT name, value FROM mark WHERE name > $2 ORDER BY name LIMIT $1`, []any{marksRead, []byte(page[len(page)-1].Name)}
+		}
+	}
 }
 
 // Close implements [crawldb.Store].

@@ -26,6 +26,7 @@ import (
 // rig makes crawls on a server for the kits.
 type rig struct {
 	server *pgtest.Server
+	proxy  *proxy // nil for none
 	next   atomic.Int64
 }
 
@@ -49,7 +50,11 @@ type handle struct {
 }
 
 func (r *rig) open() (handle, error) {
-	return reopen(handle{dsn: r.server.DSN(fmt.Sprintf("kit%d", r.next.Add(1))) + " pool_max_conn_idle_time=200ms pool_health_check_period=200ms"})
+	crawl := fmt.Sprintf("kit%d", r.next.Add(1))
+	if r.proxy != nil {
+		return reopen(handle{dsn: pgtest.DSNAt(r.proxy.address, crawl) + "&pool_max_conn_idle_time=200ms&pool_health_check_period=200ms"})
+	}
+	return reopen(handle{dsn: r.server.DSN(crawl) + " pool_max_conn_idle_time=200ms pool_health_check_period=200ms"})
 }
 
 func reopen(h handle) (_ handle, err error) {
@@ -72,8 +77,12 @@ type crawlOfDB struct {
 func (s *crawlOfDB) Close() error { return s.db.Close() }
 
 func crawlKit(t *testing.T, r *rig) {
-	stores := newStores[crawldb.Store](r, func(h handle) crawldb.Store { return &crawlOfDB{&h.crawl, h.DB} })
-	crawldbtest.Run(t, crawldbtest.Harness{Open: stores.open, Reopen: stores.reopen, Crash: stores.crash})
+	broken := &rig{server: r.server, proxy: newProxy(t, r.server.Address())}
+	broken.next.Store(1 << 20) // not the crawls of the other kits
+	stores := newStores[crawldb.Store](broken, func(h handle) crawldb.Store { return &crawlOfDB{&h.crawl, h.DB} })
+	crawldbtest.Run(t, crawldbtest.Harness{Open: stores.open, Reopen: stores.reopen, Crash: stores.crash, LoseAnswer: func(_ crawldb.Store, applied bool) {
+		broken.proxy.next.Store(int32(map[bool]cut{true: afterCommit, false: beforeCommit}[applied]))
+	}})
 }
 
 type hostsOfDB struct {
