@@ -87,11 +87,11 @@ func (g *Guard) authorize(r *http.Request, a Action) error {
 	return fmt.Errorf("%w: the handler is read-only", ErrForbidden)
 }
 
-// Protect returns a handler that answers the requests that g allows by next, which is mounted under a prefix:
-// for pages that another process makes.
-func (g *Guard) Protect(next http.Handler, prefix string) http.Handler {
+// Protect returns a handler that passes the requests that g allows to next. action says what a request
+// does, such as [ActionOf] for pages that another process makes.
+func (g *Guard) Protect(next http.Handler, action func(*http.Request) Action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := g.Check(r, ActionOf(r, prefix))
+		err := g.Check(r, action(r))
 		if err == nil {
 			next.ServeHTTP(w, r)
 			return

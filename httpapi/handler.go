@@ -101,11 +101,7 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// ActionOf returns what a request does to the handler.
-func (h *Handler) ActionOf(r *http.Request) Action { return ActionOf(r, h.o.Prefix) }
-
-// ActionOf returns what a request does to a handler with a prefix: for a [Guard] in front of a handler
-// of another process.
+// ActionOf returns what a request does to a handler with a prefix.
 func ActionOf(r *http.Request, prefix string) Action {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return ActionRead
@@ -169,7 +165,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	asJSON := prefersJSON(r)
-	if err := h.o.Guard.Check(r, h.ActionOf(r)); err != nil {
+	if err := h.o.Guard.Check(r, ActionOf(r, h.o.Prefix)); err != nil {
 		h.fail(w, r, asJSON, err)
 		return
 	}
@@ -312,7 +308,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, asJSON bool, err 
 	case r.Context().Err() != nil:
 		return
 	default:
-		if h.o.Guard.authorize(r, h.ActionOf(r)) != nil { // Authorize has failed for a reason of its own
+		if h.o.Guard.authorize(r, ActionOf(r, h.o.Prefix)) != nil { // Authorize has failed for a reason of its own
 			f.Status = http.StatusForbidden
 			break
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/page/diff"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -42,10 +43,10 @@ type story struct {
 	Outlinks  []pageLink `json:"outlinks"`
 	Inlinks   []pageLink `json:"inlinks"`
 	// Diff is how Text differs from the one before.
-	Diff     []diffPart `json:"diff,omitempty"`
-	DiffTime time.Time  `json:"diff_time,omitzero"` // of the text before
-	MayFetch bool       `json:"-"`
-	MayPause bool       `json:"-"`
+	Diff     []diff.Part `json:"diff,omitempty"`
+	DiffTime time.Time   `json:"diff_time,omitzero"` // of the text before
+	MayFetch bool        `json:"-"`
+	MayPause bool        `json:"-"`
 }
 
 // maxLinks limits the links that are shown.
@@ -221,7 +222,7 @@ func (s *story) showTexts(texts []segmentText, whole bool) {
 		s.Text = cut(s.Text, 1000)
 	}
 	if len(texts) > 1 {
-		s.Diff, s.DiffTime = diffTexts(texts[1].text, texts[0].text), texts[1].time
+		s.Diff, s.DiffTime = diff.Words(texts[1].text, texts[0].text, 12), texts[1].time
 	}
 }
 

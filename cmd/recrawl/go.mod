@@ -3,8 +3,10 @@ module github.com/recrawl/recrawl/cmd/recrawl
 go 1.26.0
 
 require (
+	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/recrawl/recrawl v0.0.0
 	github.com/recrawl/recrawl/httpapi v0.0.0
+	github.com/recrawl/recrawl/httpapi/mcp v0.0.0
 	github.com/recrawl/recrawl/index/bleve v0.0.0
 	github.com/recrawl/recrawl/index/opensearch v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
@@ -58,6 +60,7 @@ require (
 	github.com/getsentry/sentry-go v0.27.0 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -87,15 +90,20 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/rs/xid v1.6.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.etcd.io/bbolt v1.4.0 // indirect
 	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
@@ -110,6 +118,8 @@ replace github.com/recrawl/recrawl/httpapi => ../../httpapi
 replace github.com/recrawl/recrawl/index/opensearch => ../../index/opensearch
 
 replace github.com/recrawl/recrawl/protocol/chromeproto => ../../protocol/chromeproto
+
+replace github.com/recrawl/recrawl/httpapi/mcp => ../../httpapi/mcp
 
 replace github.com/recrawl/recrawl/schedule/simulate => ../../schedule/simulate
 

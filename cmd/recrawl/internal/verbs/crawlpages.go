@@ -52,13 +52,18 @@ const (
 
 // ServeHTTP implements http.Handler.
 func (p *crawlPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.guard.Protect(http.HandlerFunc(p.serve), "").ServeHTTP(w, r)
+	p.guard.Protect(http.HandlerFunc(p.serve), func(r *http.Request) httpapi.Action { return httpapi.ActionOf(r, "") }).ServeHTTP(w, r)
 }
 
 func (p *crawlPages) serve(w http.ResponseWriter, r *http.Request) {
 	allowed := p.guard.Allowed(r)
 	r = r.Clone(r.Context())
 	control.AllowIn(r, allowed)
+	p.answer(w, r)
+}
+
+// answer answers a request that was checked, and for which control.AllowIn was called.
+func (p *crawlPages) answer(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pagesPatience)
 	defer cancel()
 	for {

@@ -38,12 +38,16 @@ Pages can be read only, unless -allow names what may be changed: add_seeds, fetc
 signal, pause_host, reload_rules, drop_consumer, or all. Others than this machine
 are served only with -token-file: browsers ask for a password, which is the token,
 and programs send it as a bearer token. It is sent as it is: use a proxy with TLS.
-A request under a name that -host does not give is refused.`,
+A request under a name that -host does not give is refused.
+
+With -mcp, agents use the crawl over the Model Context Protocol at /mcp: see recrawl
+mcp.`,
 		Flags: flags.Join(flags.Dir(),
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8080", Usage: "the `ADDRESS` to serve at (default 127.0.0.1:8080)"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let users of the pages do this `ACTION`; may be repeated"},
 			&cli.StringSliceFlag{Name: "host", Usage: "a `NAME` under which the pages are requested, beside localhost; may be repeated"},
 			&cli.StringFlag{Name: "token-file", Usage: "answer only those who know the token in `FILE`"},
+			&cli.BoolFlag{Name: "mcp", Usage: "serve the Model Context Protocol at /mcp, too"},
 			&cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler, as in explain"},
 			flags.URLRules(), flags.Scheduling(), flags.MinFree(), flags.Reporting()),
 		Action: a.servePages,
@@ -58,11 +62,7 @@ func (a *app) servePages(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.begin(ctx, c, access{}) // to report at once what is wrong with the flags
-	if err == nil {
-		err = s.end()
-	}
-	if err != nil && !errors.Is(err, pebblestore.ErrLocked) {
+	if err := a.tryCrawl(ctx, c); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", c.String("listen"))
@@ -70,7 +70,11 @@ func (a *app) servePages(ctx context.Context, c *cli.Command) error {
 		return fmt.Errorf("-listen: %w", err)
 	}
 	pages := &crawlPages{a: a, c: c, guard: guard}
-	server := http.Server{Handler: pages, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	var handler http.Handler = pages
+	if c.Bool("mcp") {
+		handler = withMCP(pages, readActions(c))
+	}
+	server := http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
 	how := "read-only"
 	if len(c.StringSlice("allow")) > 0 {
 		how = "may change: " + strings.Join(c.StringSlice("allow"), ", ")
@@ -102,15 +106,10 @@ func (a *app) servePages(ctx context.Context, c *cli.Command) error {
 
 // readGuard reads the flags that say who may do what.
 func readGuard(c *cli.Command) (g httpapi.Guard, err error) {
-	var allowed []httpapi.Action
-	for _, name := range c.StringSlice("allow") {
-		switch a := httpapi.Action(name); {
-		case name == "all":
-			allowed = append(allowed, httpapi.Actions()...)
-		case slices.Contains(httpapi.Actions(), a):
-			allowed = append(allowed, a)
-		default:
-			return g, flags.Usagef("-allow: %q is not one of %v, or all", name, httpapi.Actions()[1:])
+	allowed := readActions(c)
+	for _, a := range allowed {
+		if !slices.Contains(httpapi.Actions(), a) {
+			return g, flags.Usagef("-allow: %q is not one of %v, or all", a, httpapi.Actions()[1:])
 		}
 	}
 	g.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, c.StringSlice("host")...)
@@ -135,4 +134,27 @@ func readGuard(c *cli.Command) (g httpapi.Guard, err error) {
 		return g, flags.Usagef("-listen %s can be reached from elsewhere: -token-file is required", c.String("listen"))
 	}
 	return g, nil
+}
+
+// readActions reads -allow, which may have unknown names.
+func readActions(c *cli.Command) (allowed []httpapi.Action) {
+	for _, name := range c.StringSlice("allow") {
+		if name == "all" {
+			return httpapi.Actions()
+		}
+		allowed = append(allowed, httpapi.Action(name))
+	}
+	return allowed
+}
+
+// tryCrawl opens the crawl once, to report at once what is wrong with it or with the flags.
+func (a *app) tryCrawl(ctx context.Context, c *cli.Command) error {
+	s, err := a.begin(ctx, c, access{})
+	if err == nil {
+		err = s.end()
+	}
+	if errors.Is(err, pebblestore.ErrLocked) {
+		return nil
+	}
+	return err
 }

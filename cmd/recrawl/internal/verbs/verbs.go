@@ -22,7 +22,7 @@ func All(out, warn io.Writer) []*cli.Command {
 		a.inject(), a.generate(), a.freegen(), a.sitemap(), a.fetch(), a.parse(), a.update(), a.invert(),
 		a.updatehostdb(), a.dedup(),
 
-		a.status(), a.serve(), a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.warc(), a.index(), a.search(), a.clean(),
+		a.status(), a.serve(), a.mcp(), a.readdb(), a.explain(), a.hosts(), a.readlinks(), a.readseg(), a.warc(), a.index(), a.search(), a.clean(),
 		a.domainstats(), a.protocolstats(), a.crawlcomplete(), a.check(), a.schedule(), a.scoring(),
 
 		a.importDump(), a.mergedb(), a.mergelinkdb(), a.mergesegs(),
