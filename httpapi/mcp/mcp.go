@@ -66,9 +66,8 @@ func NewServer(o Options) *sdk.Server {
 // NewHandler serves a server over Streamable HTTP, without sessions. Requests of pages of other sites are
 // refused; whoever mounts it decides who may use it.
 func NewHandler(s *sdk.Server) http.Handler {
-	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, CrossOriginProtection: http.NewCrossOriginProtection(),
-	})
+	return http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(
+		func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 }
 
 type tools struct{ o Options }
