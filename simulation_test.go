@@ -530,8 +530,6 @@ func (s *simulation) fault(most int) {
 	}
 }
 
-const numSimulationHosts = 8
-
 // quiet reports whether nothing is due, under way or on its way; otherwise it says what is.
 func (s *simulation) quiet(ctx context.Context) string {
 	table, err := s.engine.Table(ctx)
@@ -578,7 +576,7 @@ func (s *simulation) quiet(ctx context.Context) string {
 }
 
 func simulationWeb() *webtest.Web {
-	return &webtest.Web{Seed: 7, Hosts: numSimulationHosts, PagesPerHost: 60, WordsPerPage: 20, Calm: true}
+	return &webtest.Web{Seed: 7, Hosts: max(8, *simulationWorkers/2), PagesPerHost: 60, WordsPerPage: 20, Calm: true}
 }
 
 // TestSimulatedWorkersEqualOneProcess is the simulation: see above.
@@ -609,7 +607,7 @@ func simulate(t *testing.T, number uint64, seed string, want contents, cash floa
 		t: t, rnd: rand.New(rand.NewPCG(number, 35)), web: simulationWeb(), dbs: map[int]*memstore.DB{}, hosts: new(memstore.Hosts),
 		asked: map[string]*askedHost{}, inbox: map[string]int64{}, events: map[string]bool{}, counts: map[string]int{},
 	}
-	table, err := groups.Divide(4, groups.Routing{Hot: []string{"example.test"}})
+	table, err := groups.Divide(max(4, *simulationWorkers/3), groups.Routing{Hot: []string{"example.test"}})
 	if err != nil {
 		t.Fatal(err)
 	}

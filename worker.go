@@ -46,6 +46,7 @@ type Worker struct {
 	exchange time.Duration
 	turns    chan struct{}
 	kick     chan struct{} // has a token if groups have found something
+	begun    map[int]bool  // the groups whose rounds have begun before; used by tend alone
 	onPage   sync.Mutex
 	running  ctxMutex
 	close    func() error
@@ -94,7 +95,7 @@ func NewWorker(e groups.Engine, o Options, w WorkerOptions) (*Worker, error) {
 	k := &Worker{
 		engine: e, opts: o, name: w.Name, lease: w.Lease, exchange: w.Exchange,
 		turns: make(chan struct{}, runtime.GOMAXPROCS(0)), kick: make(chan struct{}, 1), running: newCtxMutex(),
-		held: map[int]*heldGroup{}, workers: map[string]sighting{}, close: func() error { return nil },
+		begun: map[int]bool{}, held: map[int]*heldGroup{}, workers: map[string]sighting{}, close: func() error { return nil },
 	}
 	if k.name == "" {
 		k.name = rand.Text()
@@ -449,11 +450,12 @@ func (w *Worker) begin(ctx context.Context, l groups.Lease, sent time.Time) erro
 	g := &heldGroup{lease: l, ended: make(chan struct{})}
 	g.deadline = sent.Add(w.usable())
 	member := t.Member(l.Group, w.router)
-	if l.Epoch > 1 {
+	if l.Epoch > 1 || w.begun[l.Group] {
 		s.Hosts = &inheritedHosts{Store: s.Hosts, member: member, by: w.opts.Fetch.Politeness.By, seen: map[string]bool{}}
 	}
 	share := &groupShare{member: member, engine: w.engine, turns: w.turns, threads: w.threads}
 	stores := Stores{Crawl: s.Crawl, Hosts: s.Hosts, Links: s.Links, Segments: s.Segments}
+	w.begun[l.Group] = true
 	g.crawler, err = newCrawler(stores, w.groupOptions(g, len(t.Groups)), share)
 	if errors.Is(err, crawldb.ErrFenced) {
 		return nil
@@ -784,9 +786,9 @@ func (w *Worker) post(ctx context.Context, items map[string][]byte) error {
 	return nil
 }
 
-// inheritedHosts is the host db of a group that another worker may have had before. What that
-// worker was asking of the hosts of the group is not known, so each counts as asked when it is
-// first used, as after a crash.
+// inheritedHosts is the host db of a group whose rounds have begun before, here or elsewhere. What
+// was asked of its hosts at their end is not known, so each counts as asked when it is first used,
+// as after a crash: grants that were never given back end, and a full pause begins.
 type inheritedHosts struct {
 	hostdb.Store
 	member *groups.Member

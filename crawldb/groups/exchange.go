@@ -267,6 +267,14 @@ func (in *Inbox) Take(ctx context.Context, e Engine, maxBytes int) (rows []Row, 
 		}
 		for i, text := range texts {
 			if text == "" {
+				// If it was folded since the poll, another worker has the group.
+				now, err := e.Marks(ctx, []MarkName{{in.Group, InboxMark(w.source)}})
+				if err != nil {
+					return nil, nil, fmt.Errorf("groups: read the inbox of group %d: %w", in.Group, err)
+				}
+				if next, err := ParseInbox(now[0]); err == nil && next > w.next {
+					return nil, nil, fmt.Errorf("groups: rows of group %d for group %d were folded by another worker: %w", w.source, in.Group, crawldb.ErrFenced)
+				}
 				return nil, nil, fmt.Errorf("groups: row %d of group %d for group %d is missing", w.next+int64(i), w.source, in.Group)
 			}
 			rows = append(rows, Row{w.source, w.next + int64(i), text})
