@@ -76,6 +76,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	run("mergedb", s.dir, "mergedb", sample)
 	run("verify", s.dir, "verify")
 	run("backup", s.dir, "backup", filepath.Join(top, "backup"))
+	run("move", s.dir, "move", "-to", filepath.Join(top, "moved"))
 	run("salvage", s.dir, "salvage", filepath.Join(top, "salvaged"))
 	run("compact", s.dir, "compact")
 	run("mergelinkdb", s.dir, "mergelinkdb", sample)

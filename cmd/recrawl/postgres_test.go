@@ -85,3 +85,32 @@ func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
 		}
 	}
 }
+
+// A crawl moves into PostgreSQL and back, killed on the way, and goes on there and here.
+func TestCrawlMovesIntoPostgresAndBack(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	web := func() *webtest.Web { return &webtest.Web{Hosts: 3, PagesPerHost: 40, Calm: true} }
+	stays := serve(t, web())
+	ok(t, stays.crawl(append([]string{"-topN", "40"}, stays.web.Seeds()...)...)...)
+	want := dump(t, stays.dir)
+
+	s := serve(t, web())
+	ok(t, s.crawl(append([]string{"-topN", "40", "-rounds", "1"}, s.web.Seeds()...)...)...)
+	dir, dsn, back := s.dir, pgtest.DSNAt(server.Address(), "moved"), t.TempDir()+"/back"
+	c := exec.Command(program, "move", "-d", dir, "-to", dsn)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(400 * time.Millisecond)
+	c.Process.Kill()
+	c.Wait()
+	ok(t, "move", "-d", dir, "-to", dsn)
+	same(t, "in PostgreSQL", dump(t, dsn), dump(t, dir))
+	s.dir = dsn
+	ok(t, s.crawl("-topN", "40", "-rounds", "1")...)
+	ok(t, "move", "-d", dsn, "-to", back)
+	s.dir = back
+	ok(t, s.crawl("-topN", "40")...)
+	same(t, "after there and back", dump(t, back), want)
+	ok(t, "verify", "-d", back)
+}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var verbs = []string{"demo", "crawl", "inject", "generate", "freegen", "sitemap", "fetch", "parse", "update", "invert", "updatehostdb", "dedup", "status", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "clean", "domainstats", "protocolstats", "crawlcomplete", "schedule", "import", "mergedb", "mergelinkdb", "mergesegs", "verify", "salvage", "compact", "backup"}
+var verbs = []string{"demo", "crawl", "inject", "generate", "freegen", "sitemap", "fetch", "parse", "update", "invert", "updatehostdb", "dedup", "status", "readdb", "explain", "hosts", "readlinks", "readseg", "index", "clean", "domainstats", "protocolstats", "crawlcomplete", "schedule", "import", "mergedb", "mergelinkdb", "mergesegs", "verify", "salvage", "compact", "backup", "move"}
 
 func TestHelp(t *testing.T) {
 	t.Parallel()

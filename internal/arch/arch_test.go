@@ -65,6 +65,7 @@ var repo = policy{
 		"scoring/rank":    {verb, "crawldb protocol schedule scoring segment internal/extsort"},
 		"crawldb/dedup":   {verb, "crawldb hostdb internal/extsort"},
 		"hostdb/hoststat": {verb, "crawldb hostdb urlfilter"},
+		"crawldb/move":    {verb, "crawldb hostdb linkdb segment"},
 		"crawldb/merge":   {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
 		"index":           {verb, "page crawldb linkdb protocol scoring segment internal/extsort"},
 		"index/indextest": {kit, "internal/kit"},

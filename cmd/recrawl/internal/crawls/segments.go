@@ -49,29 +49,48 @@ func WithSegments(ctx context.Context, db DB, o SegmentOptions) (DB, error) {
 			return db, nil
 		}
 	}
-	options, err := s3store.ParseURL(place)
-	if err != nil {
-		return nil, flags.Usagef("-segments: %w", err)
-	}
-	if err := checkPlace(ctx, db, saved.Segments, options); err != nil {
+	if err := checkPlace(ctx, db, saved.Segments, place); err != nil {
 		return nil, err
 	}
-	options.ReadOnly, options.Logger = o.ReadOnly, o.Logger
-	segments, err := s3store.Open(ctx, options)
+	o.Place = place
+	segments, err := OpenSegments(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if shown := withoutUser(place); shown != saved.Segments && !o.ReadOnly {
-		saved.Segments = shown
-		if err := saved.Save(ctx, db.Crawl()); err != nil {
+	if !o.ReadOnly {
+		if err := KeepPlace(ctx, db, place); err != nil {
 			return nil, errors.Join(err, segments.Close())
 		}
 	}
 	return &elsewhere{db, segments}, nil
 }
 
+// OpenSegments opens the object store at a place.
+func OpenSegments(ctx context.Context, o SegmentOptions) (*s3store.Store, error) {
+	options, err := s3store.ParseURL(o.Place)
+	if err != nil {
+		return nil, flags.Usagef("-segments: %w", err)
+	}
+	options.ReadOnly, options.Logger = o.ReadOnly, o.Logger
+	return s3store.Open(ctx, options)
+}
+
+// KeepPlace makes a crawl remember the place of its segments.
+func KeepPlace(ctx context.Context, db DB, place string) error {
+	saved, err := flags.ReadSavedFlags(ctx, db.Crawl())
+	if err != nil || saved.Segments == WithoutUser(place) {
+		return err
+	}
+	saved.Segments = WithoutUser(place)
+	return saved.Save(ctx, db.Crawl())
+}
+
 // checkPlace returns an error if the segments of a crawl are in another place.
-func checkPlace(ctx context.Context, db DB, saved string, o s3store.Options) error {
+func checkPlace(ctx context.Context, db DB, saved, place string) error {
+	o, err := s3store.ParseURL(place)
+	if err != nil {
+		return flags.Usagef("-segments: %w", err)
+	}
 	if saved != "" {
 		old, err := s3store.ParseURL(saved)
 		if err == nil && (old.Bucket != o.Bucket || old.Prefix != o.Prefix) {
@@ -88,8 +107,8 @@ func checkPlace(ctx context.Context, db DB, saved string, o s3store.Options) err
 	return nil
 }
 
-// withoutUser returns a URL without user and password.
-func withoutUser(place string) string {
+// WithoutUser returns a URL without user and password.
+func WithoutUser(place string) string {
 	u, err := url.Parse(place)
 	if err != nil {
 		return ""

@@ -54,6 +54,21 @@ func ReadSavedFlags(ctx context.Context, db crawldb.Store) (k SavedFlags, err er
 	return k, nil
 }
 
+// WithSegments returns the value of a mark with another place of the segments, if it is the mark
+// of what a crawl remembers.
+func WithSegments(name, value, place string) string {
+	var k SavedFlags
+	if name != savedFlagsMark || json.Unmarshal([]byte(value), &k) != nil {
+		return value
+	}
+	k.Segments = place
+	b, err := json.Marshal(k)
+	if err != nil {
+		return value
+	}
+	return string(b)
+}
+
 // Save makes the crawl remember k.
 func (k SavedFlags) Save(ctx context.Context, db crawldb.Store) error {
 	b, err := json.Marshal(k)

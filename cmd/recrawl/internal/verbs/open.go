@@ -14,6 +14,7 @@ import (
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
+	"github.com/recrawl/recrawl/crawldb/move"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/stores/pgstore"
 )
@@ -34,6 +35,12 @@ func (a *app) open(ctx context.Context, c *cli.Command, mustExist, readOnly bool
 	db, err := a.openEngine(ctx, c, mustExist, readOnly, cache)
 	if err != nil {
 		return nil, err
+	}
+	if mark, err := db.Crawl().Mark(ctx, move.Mark); err != nil || mark != "" {
+		if mark != "" {
+			err = fmt.Errorf("a move into this crawl is not complete: run recrawl move again")
+		}
+		return nil, errors.Join(err, db.Close())
 	}
 	whole, err := crawls.WithSegments(ctx, db, crawls.SegmentOptions{Place: flags.Segments(c), ReadOnly: readOnly, Logger: a.logger(c)})
 	if err != nil {

@@ -27,7 +27,7 @@ func All(out, warn io.Writer) []*cli.Command {
 
 		a.importDump(), a.mergedb(), a.mergelinkdb(), a.mergesegs(),
 
-		a.changes(), a.verify(), a.salvage(), a.compact(), a.backup(),
+		a.changes(), a.verify(), a.salvage(), a.compact(), a.backup(), a.move(),
 
 		a.config(), a.completion(), a.version(),
 
