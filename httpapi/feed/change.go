@@ -51,7 +51,7 @@ const diffContext = 8
 // NewChange returns an event as JSON. What of the page was removed since is left out.
 func NewChange(ctx context.Context, e *recrawl.PageEvent, with Detail) (Change, error) {
 	c := Change{
-		Position: e.Position, Kind: e.Kind.String(), URL: e.URL, Time: e.Visit.Time.UTC(), Segment: e.Segment,
+		Position: e.Position, Kind: e.Kind.String(), URL: e.URL, Time: jsonTime(e.Visit.Time), Segment: e.Segment,
 		Location: e.Visit.Outcome.Location, Reason: e.Visit.Outcome.Reason,
 		Signature: hex.EncodeToString(e.Signature), ParseError: e.ParseError,
 	}
@@ -59,7 +59,7 @@ func NewChange(ctx context.Context, e *recrawl.PageEvent, with Detail) (Change, 
 		c.Outcome = e.Visit.Outcome.Code.String()
 	}
 	if p := e.Previous; !p.Time.IsZero() {
-		c.Previous = &PreviousState{Time: p.Time.UTC(), Signature: hex.EncodeToString(p.Signature)}
+		c.Previous = &PreviousState{Time: jsonTime(p.Time), Signature: hex.EncodeToString(p.Signature)}
 		if p.Kind != 0 {
 			c.Previous.Kind = p.Kind.String()
 		}
@@ -86,4 +86,15 @@ func NewChange(ctx context.Context, e *recrawl.PageEvent, with Detail) (Change, 
 		}
 	}
 	return c, nil
+}
+
+// jsonTime returns the nearest time that JSON can hold: one of the years 1 to 9999.
+func jsonTime(t time.Time) time.Time {
+	if last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC); t.After(last) {
+		return last
+	}
+	if t.IsZero() || t.Before(time.Time{}) {
+		return time.Time{}
+	}
+	return t.UTC()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
+	"github.com/recrawl/recrawl/httpapi/feed"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -43,7 +44,7 @@ type FeedRequest struct {
 // A FeedReply is the answer to a FeedRequest.
 type FeedReply struct {
 	Number int // of the request
-	// Lines are the events that are not acknowledged, as render.ChangeJSON: some of them, or none if there
+	// Lines are the events that are not acknowledged, as feed.Change: some of them, or none if there
 	// are none. Last is the position of the last of them.
 	Lines []json.RawMessage
 	Last  string
@@ -61,9 +62,6 @@ const (
 	maxLines     = 5000
 	maxLineBytes = 4 << 20
 )
-
-// diffContext is how many words beside a change a diff has.
-const diffContext = 8
 
 // AnswerFeed does what a request says.
 func AnswerFeed(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) (FeedReply, error) {
@@ -101,27 +99,9 @@ func (r *FeedReply) read(ctx context.Context, crawler *recrawl.Crawler, q *FeedR
 		if err != nil {
 			return err
 		}
-		j := render.NewChangeJSON(&e)
-		if q.Text {
-			text, err := e.Text(ctx)
-			if err != nil {
-				return err
-			}
-			j.Text = &text
-			if text, ok, err := e.PreviousText(ctx); err != nil {
-				return err
-			} else if ok {
-				j.PreviousText = &text
-			}
-		}
-		if q.Diff {
-			d, ok, err := e.Diff(ctx, diffContext)
-			if err != nil {
-				return err
-			}
-			if ok {
-				j.Diff = &d
-			}
+		j, err := feed.NewChange(ctx, &e, feed.Detail{Text: q.Text, Diff: q.Diff})
+		if err != nil {
+			return err
 		}
 		var b bytes.Buffer
 		if err := render.JSONLine(&b, &j); err != nil {

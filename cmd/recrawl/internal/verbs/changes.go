@@ -40,7 +40,17 @@ for each page, and snapshot_end. A page that has no line is not in the crawl any
 more. What has changed since follows.
 
 If a crawl, fetch or sitemap is running in the directory, its process reads the
-changes, and changes prints them.`,
+changes, and changes prints them.
+
+With -webhook each event is posted to a URL, at least once and in order for each
+page, and again after a pause if the receiver does not answer 2xx. What it refuses
+for an hour is put aside, and can be listed and posted again:
+
+  recrawl changes -d crawl -consumer hook -webhook https://example.com/hook \
+      -secret-file secret -follow
+  recrawl changes -d crawl -consumer hook -dead
+  recrawl changes -d crawl -consumer hook -webhook https://example.com/hook \
+      -secret-file secret -resend`,
 		Flags: flags.Join(flags.Dir(),
 			&cli.StringFlag{Name: "consumer", Usage: "the `NAME` of the consumer"},
 			&cli.BoolFlag{Name: "follow", Usage: "wait for more, until interrupted; for a crawl in a directory"},
@@ -50,7 +60,7 @@ changes, and changes prints them.`,
 			&cli.BoolFlag{Name: "diff", Usage: "with the fields, links and words that differ from the content before, if its segment is kept"},
 			&cli.BoolFlag{Name: "list", Usage: "list the consumers and how far they are behind"},
 			&cli.BoolFlag{Name: "drop", Usage: "remove the consumer"},
-			flags.MinFree(), flags.Reporting()),
+			webhookFlags(), flags.MinFree(), flags.Reporting()),
 		Action: a.printChanges,
 	}
 }
@@ -77,9 +87,18 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 	case !q.List && q.Consumer == "":
 		return flags.Usagef("-consumer NAME is required, or -list")
 	}
+	if err := checkWebhook(c); err != nil {
+		return err
+	}
+	if c.Bool("dead") {
+		return a.printDeadLetters(c)
+	}
 	q.Options = recrawl.ConsumerOptions{Start: start, EveryVisit: c.Bool("every-visit")}
 	f := feedOfCrawl{a: a, c: c, dir: c.String("d"), client: control.NewFeedClient(c.String("d"))}
 	defer f.client.Close()
+	if c.String("webhook") != "" {
+		return f.postChanges(ctx, q)
+	}
 	err := f.print(ctx, &q)
 	if err != nil && ctx.Err() != nil && q.Ack != "" { // interrupted
 		keep, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
