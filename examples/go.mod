@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/recrawl/recrawl v0.0.0
+	github.com/recrawl/recrawl/httpapi v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 )
@@ -48,3 +49,5 @@ replace github.com/recrawl/recrawl => ..
 replace github.com/recrawl/recrawl/stores/pebblestore => ../stores/pebblestore
 
 replace github.com/recrawl/recrawl/metrics/prom => ../metrics/prom
+
+replace github.com/recrawl/recrawl/httpapi => ../httpapi
