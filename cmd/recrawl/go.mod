@@ -10,6 +10,7 @@ require (
 	github.com/recrawl/recrawl/index/bleve v0.0.0
 	github.com/recrawl/recrawl/index/opensearch v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
+	github.com/recrawl/recrawl/parse/documents v0.0.0
 	github.com/recrawl/recrawl/protocol/chromeproto v0.0.0
 	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
@@ -67,10 +68,12 @@ require (
 	github.com/jackc/pgx/v5 v5.13.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/johannesboyne/gofakes3 v1.2.0 // indirect
+	github.com/jolestar/go-commons-pool/v2 v2.1.2 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
+	github.com/klippa-app/go-pdfium v1.21.4 // indirect
 	github.com/kr/pretty v0.3.1 // indirect
 	github.com/kr/text v0.2.0 // indirect
 	github.com/minio/crc64nvme v1.1.1 // indirect
@@ -92,6 +95,7 @@ require (
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/tetratelabs/wazero v1.12.0 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
@@ -120,6 +124,8 @@ replace github.com/recrawl/recrawl/index/opensearch => ../../index/opensearch
 replace github.com/recrawl/recrawl/protocol/chromeproto => ../../protocol/chromeproto
 
 replace github.com/recrawl/recrawl/httpapi/mcp => ../../httpapi/mcp
+
+replace github.com/recrawl/recrawl/parse/documents => ../../parse/documents
 
 replace github.com/recrawl/recrawl/schedule/simulate => ../../schedule/simulate
 

@@ -26,6 +26,11 @@ func Archive() []cli.Flag {
 	}
 }
 
+// Documents returns the flag of verbs that parse.
+func Documents() cli.Flag {
+	return &cli.BoolFlag{Name: "documents", Category: NetworkGroup, Usage: "also read PDF, Word, PowerPoint, Excel, OpenDocument and EPUB: title, text and links"}
+}
+
 // Compression returns the flag of the compression of WARC files.
 func Compression() cli.Flag {
 	return &cli.StringFlag{Name: "compression", Usage: "how records are compressed: gzip, zstd or none", Value: "gzip"}

@@ -11,6 +11,8 @@ import (
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/parse/documents"
 	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/httpproto"
@@ -44,10 +46,16 @@ func (k *checker) policy() (p robots.Policy) {
 }
 
 func (k *checker) read(ctx context.Context, c *page.Content) (page.Parsed, error) {
+	var p parse.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: k.agent()})
 	if k.conf != nil {
-		return k.conf.Crawl.Parser.Parse(ctx, c)
+		p = k.conf.Crawl.Parser
 	}
-	return htmlparse.Mux(&htmlparse.Parser{Agent: k.agent()}).Parse(ctx, c)
+	if k.c.Bool("documents") {
+		d := &documents.Parser{}
+		defer d.Close()
+		p = d.With(p)
+	}
+	return p.Parse(ctx, c)
 }
 
 func (k *checker) robots(p protocol.Protocol) *robots.Cache {
@@ -66,7 +74,7 @@ crawl would follow it and - and the rule if it would not.
 
   recrawl check parse -agent mybot https://example.com/
   recrawl check parse -agent mybot -dumpText https://example.com/`,
-		Flags: flags.Join(stdinFlag(),
+		Flags: flags.Join(stdinFlag(), flags.Documents(),
 			&cli.BoolFlag{Name: "followRedirects", Usage: "follow up to five redirects, instead of just reporting one"},
 			&cli.BoolFlag{Name: "checkRobotsTxt", Usage: "check robots.txt first, and do not fetch a page it forbids"},
 			&cli.BoolFlag{Name: "normalize", Usage: "normalize the URL first"},

@@ -16,6 +16,8 @@ import (
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
+	"github.com/recrawl/recrawl/parse/documents"
+	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/chromeproto"
 	"github.com/recrawl/recrawl/protocol/httpproto"
@@ -32,6 +34,7 @@ type session struct {
 	now      func() time.Time
 	warc     *warc.Writer          // nil without -warc
 	archive  *warc.Archive         // nil without -replay
+	docs     *documents.Parser     // nil without -documents
 	renderer *chromeproto.Protocol // nil without -render
 	failures render.Failures
 	damaged  int // how many of Crawler.Damaged were reported
@@ -76,10 +79,23 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 	for _, f := range adjust {
 		f(&o)
 	}
+	if c.Bool("documents") {
+		s.readDocuments(&o)
+	}
 	s.crawler, err = recrawl.New(recrawl.Stores{
 		Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments(),
 	}, o)
 	return err
+}
+
+// readDocuments makes the crawler read documents, too.
+func (s *session) readDocuments(o *recrawl.Options) {
+	s.docs = &documents.Parser{Timeout: o.Fetch.Parsing.Timeout}
+	rest := o.Parser
+	if rest == nil {
+		rest = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.Parsing.Timeout})
+	}
+	o.Parser = s.docs.With(rest)
 }
 
 // sessionOptions makes the options of a crawler from the configuration, if there is one, and
@@ -197,6 +213,9 @@ func (s *session) end() error {
 	}
 	if s.archive != nil {
 		keep(s.archive.Close())
+	}
+	if s.docs != nil {
+		keep(s.docs.Close())
 	}
 	if s.db != nil {
 		keep(s.db.Close())
