@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -77,7 +78,12 @@ func (w *linkedWeb) groupRound(b *testing.B, all *memstore.Segments, n int) (wal
 	}
 	began, start := time.Now(), cpu()
 	turns := make(chan struct{}, 2)
+	var phases []string
 	each := func(f func(g *benchGroup) error) {
+		before, from := time.Now(), cpu()
+		defer func() {
+			phases = append(phases, fmt.Sprintf("%v (%v CPU)", time.Since(before).Round(time.Millisecond), (cpu()-from).Round(time.Millisecond)))
+		}()
 		var wait sync.WaitGroup
 		for _, g := range members {
 			wait.Go(func() {
@@ -106,7 +112,9 @@ func (w *linkedWeb) groupRound(b *testing.B, all *memstore.Segments, n int) (wal
 	if n > 1 {
 		each(func(g *benchGroup) error { return g.receive(ctx, engine, &table, o) })
 	}
-	return time.Since(began), cpu() - start
+	wall, used = time.Since(began), cpu()-start
+	say("%d groups: generate, update and invert, receive: %s", n, strings.Join(phases, ", "))
+	return wall, used
 }
 
 // loadGroup loads the records of a group, and its part of the segment.
