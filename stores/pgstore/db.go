@@ -30,7 +30,9 @@ var (
 	ErrLocked = errors.New("pgstore: the crawl is open in another process")
 	// ErrFenced says that this DB can no longer change the crawl: it gave no sign of life for
 	// some seconds, and another process has opened the crawl.
-	ErrFenced = errors.New("pgstore: the crawl was taken over by another process")
+	ErrFenced = fmt.Errorf("pgstore: taken over by another process: %w", crawldb.ErrFenced)
+	// ErrDivided says that a crawl is divided among groups, and is opened by [OpenGroups] only.
+	ErrDivided = errors.New("pgstore: the crawl is divided among groups")
 	// ErrReadOnly says that a change was attempted on a store opened with
 	// Options.ReadOnly.
 	ErrReadOnly = errors.New("pgstore: store is read-only")
@@ -89,6 +91,44 @@ func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB,
 	if err != nil {
 		return nil, err
 	}
+	db := newDB(config, name, o)
+	defer func() {
+		if err != nil {
+			db.release()
+		}
+	}()
+	if err := db.connect(ctx, config, steps); err != nil {
+		return nil, err
+	}
+	db.makeStores()
+	if divided, err := db.isDivided(ctx); err != nil || divided {
+		if divided {
+			err = fmt.Errorf("%s: %w", db.place, ErrDivided)
+		}
+		return nil, err
+	}
+	if db.readOnly {
+		return db, nil
+	}
+	if err := db.own(ctx); err != nil {
+		return nil, err
+	}
+	return db, db.hosts.recover(ctx)
+}
+
+// own makes this DB the one that may change the crawl, until it is closed.
+func (db *DB) own(ctx context.Context) error {
+	if err := db.acquire(ctx); err != nil {
+		return fmt.Errorf("%s: %w", db.place, err)
+	}
+	signs, end := context.WithCancel(context.Background())
+	db.endSigns = end
+	db.signs.Go(func() { db.keepLease(signs) })
+	return nil
+}
+
+// newDB returns a DB that is not connected.
+func newDB(config *pgxpool.Config, name string, o Options) *DB {
 	db := &DB{name: name, readOnly: o.ReadOnly, mustExist: o.MustExist, patience: o.Patience, log: o.Logger}
 	if db.leaseTime = o.leaseTime; db.leaseTime == 0 {
 		db.leaseTime = leaseTime
@@ -101,31 +141,34 @@ func open(ctx context.Context, dsn string, o Options, steps []migration) (_ *DB,
 		db.log = slog.New(slog.DiscardHandler)
 	}
 	db.log = db.log.With("crawl", db.place)
-	defer func() {
-		if err != nil {
-			db.release()
-		}
-	}()
+	return db
+}
+
+// connect makes the pool of connections, and brings the schema to the present version.
+func (db *DB) connect(ctx context.Context, config *pgxpool.Config, steps []migration) (err error) {
 	if db.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, err
+		return err
 	}
-	if err := db.migrate(ctx, steps); err != nil {
-		return nil, err
-	}
+	return db.migrate(ctx, steps)
+}
+
+func (db *DB) makeStores() {
 	db.crawl = crawlStore{view: newView(db, crawldb.ErrClosed), turn: make(chan struct{}, 1)}
-	db.hosts = hostStore{view: newView(db, hostdb.ErrClosed)}
+	db.hosts = hostStore{view: newView(db, hostdb.ErrClosed), details: &detailCache{}}
 	db.links = linkStore{view: newView(db, linkdb.ErrClosed), turn: make(chan struct{}, 1)}
 	db.segments = segmentStore{view: newView(db, segment.ErrClosed), writers: map[partName]*blockWriter{}, removing: map[string]bool{}, sound: map[int64]int{}}
-	if db.readOnly {
-		return db, nil
+}
+
+// isDivided reports whether the crawl is divided among groups.
+func (db *DB) isDivided(ctx context.Context) (divided bool, err error) {
+	version, _, err := db.version(ctx)
+	if err != nil || version < 2 { // opened read-only before it was migrated
+		return false, err
 	}
-	if err := db.acquire(ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", db.place, err)
-	}
-	signs, end := context.WithCancel(context.Background())
-	db.endSigns = end
-	db.signs.Go(func() { db.keepLease(signs) })
-	return db, db.hosts.recover(ctx)
+	err = db.retry(ctx, func(ctx context.Context) error {
+		return db.pool.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM group_table)`).Scan(&divided)
+	})
+	return divided, err
 }
 
 // parse makes a configuration of a pool from a connection string, and returns the name of the
@@ -203,12 +246,18 @@ func (db *DB) Close() error {
 
 // release frees what open has acquired so far.
 func (db *DB) release() {
+	db.stopSigns()
+	if db.pool != nil {
+		db.pool.Close()
+	}
+}
+
+// stopSigns ends the signs of life.
+func (db *DB) stopSigns() {
 	if db.endSigns != nil {
 		db.endSigns()
 		db.signs.Wait()
-	}
-	if db.pool != nil {
-		db.pool.Close()
+		db.endSigns = nil
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package pgstore keeps a crawl in PostgreSQL: the crawl db, the host db, the link db and the
 // segments, in one schema of a database. [Open] opens a crawl, or makes it; several crawls
-// may share a database. It does not run the server, and does not divide a crawl among
-// processes: one at a time has a crawl open for writing.
+// may share a database. One process at a time has a crawl open for writing; [OpenGroups] opens one
+// that is divided among the groups of several processes. It does not run the server.
 //
 // # Tables
 //
@@ -15,6 +15,15 @@
 //	host            a host in each row; its robots.txt files and statistics are a column of their own
 //	link            the inlinks of a page in each row
 //	part, block     the parts of segments and their blocks, with checksums
+//
+// In a crawl that is divided, these are the tables of group 0, and its schema has in addition
+//
+//	group_table     the division of the crawl
+//	group_lease     the owner of each group, and the epoch of its lease: the opening in crawl_group of its schema
+//	worker          the workers and their signs of life
+//	outside_mark    what is posted for groups by those who hold no lease
+//
+// Group N has the same tables in the schema CRAWL_gN, but for the hosts, which all groups share.
 //
 // Any string is a URL, and an index entry has at most 2,704 bytes. So rows are indexed by the
 // first 2,000 bytes of [crawldb.Key] and, if there are more, the SHA-256 of the others, which

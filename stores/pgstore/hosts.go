@@ -25,7 +25,9 @@ var _ hostdb.Store = (*hostStore)(nil)
 type hostStore struct {
 	view
 	ending  sync.RWMutex // held by Close, which waits for updates
-	details detailCache
+	details *detailCache
+	// fence is that of a group whose lease this store is for; nil without groups.
+	fence *fence
 
 	mu    sync.Mutex
 	alive time.Time // the last sign of life that this DB has written; zero if the state may be clean
@@ -196,14 +198,20 @@ func (s *hostStore) put(ctx context.Context, name string, x hostRow, version int
 	case h == nil:
 		query, args = `DELETE FROM host WHERE key = $1 AND version = $2`, []any{index, x.version}
 	case !x.exists:
-		query = `INSERT INTO host (key, tail, version, detail_version, record, detail) VALUES ($1, $2, $3, $3, $4, $5) ON CONFLICT (key) DO NOTHING`
+		query = `INSERT INTO host (key, tail, version, detail_version, record, detail) SELECT $1::bytea, $2::bytea, $3::bigint, $3::bigint, $4::bytea, $5::bytea WHERE true ON CONFLICT (key) DO NOTHING`
 		args = []any{index, tail, version, record, detail}
 	case newDetail:
 		query, args = `UPDATE host SET version = $3, record = $4, detail_version = $3, detail = $5 WHERE key = $1 AND version = $2`, []any{index, x.version, version, record, detail}
 	default:
 		query, args = `UPDATE host SET version = $3, record = $4 WHERE key = $1 AND version = $2`, []any{index, x.version, version, record}
 	}
+	if s.fence != nil {
+		query, args = s.fence.guard(query, args)
+	}
 	tag, err := s.db.pool.Exec(ctx, query, args...)
+	if err == nil && tag.RowsAffected() == 0 && s.fence != nil {
+		err = s.fence.check(ctx, s.db)
+	}
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}

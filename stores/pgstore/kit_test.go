@@ -49,13 +49,16 @@ type handle struct {
 	dsn string
 }
 
-func (r *rig) open() (handle, error) {
+// newDSN returns the connection string of a new crawl.
+func (r *rig) newDSN() string {
 	crawl := fmt.Sprintf("kit%d", r.next.Add(1))
 	if r.proxy != nil {
-		return reopen(handle{dsn: pgtest.DSNAt(r.proxy.address, crawl) + "&pool_max_conn_idle_time=200ms&pool_health_check_period=200ms"})
+		return pgtest.DSNAt(r.proxy.address, crawl) + "&pool_max_conn_idle_time=200ms&pool_health_check_period=200ms"
 	}
-	return reopen(handle{dsn: r.server.DSN(crawl) + " pool_max_conn_idle_time=200ms pool_health_check_period=200ms"})
+	return r.server.DSN(crawl) + " pool_max_conn_idle_time=200ms pool_health_check_period=200ms"
 }
+
+func (r *rig) open() (handle, error) { return reopen(handle{dsn: r.newDSN()}) }
 
 func reopen(h handle) (_ handle, err error) {
 	h.DB, err = Open(context.Background(), h.dsn, Options{leaseTime: 100 * time.Millisecond})

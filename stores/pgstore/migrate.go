@@ -29,7 +29,9 @@ type migration struct {
 const oldestVersion = 1
 
 // migrations are the steps to the present schema, the first from an empty one.
-func migrations() []migration { return []migration{{reader: 1, statements: schema1, tuning: tuning1}} }
+func migrations() []migration {
+	return []migration{{reader: 1, statements: schema1, tuning: tuning1}, {reader: 1, statements: schema2, tuning: tuning2}}
+}
 
 // schema1 is explained in the comment of the package.
 const schema1 = `
@@ -61,6 +63,19 @@ var tuning1 = []string{
 	`ALTER TABLE crawl_update SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 	`ALTER TABLE crawl_lease SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 	`ALTER TABLE host_state SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
+}
+
+// schema2 is that of divided crawls. The schema of a crawl that is divided is not used by a package
+// that knows version 1 only: see [OpenGroups].
+const schema2 = `
+CREATE TABLE group_table (id smallint PRIMARY KEY, version bigint NOT NULL, body bytea NOT NULL);
+CREATE TABLE group_lease (id integer PRIMARY KEY, owner bytea NOT NULL, epoch bigint NOT NULL);
+CREATE TABLE worker (owner bytea PRIMARY KEY, counter bigint NOT NULL);
+CREATE TABLE outside_mark (name bytea PRIMARY KEY, value bytea NOT NULL);`
+
+var tuning2 = []string{
+	`ALTER TABLE worker SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
+	`ALTER TABLE group_lease SET (fillfactor = 10, autovacuum_vacuum_threshold = 1000)`,
 }
 
 // migrate makes the schema of the crawl, or brings it to the present version.
