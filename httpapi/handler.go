@@ -15,6 +15,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	// Search finds pages by their words. Nil means a search in the segments, newest first, which ends
 	// after a second.
 	Search Searcher
+	// Workers returns the workers of a divided crawl and their groups, as groups.Coordinator.State does; nil
+	// for a crawl that is not divided. Crawler and Stores are then those of one group.
+	Workers func(ctx context.Context) (groups.State, error)
 	// Timeout is the most that one request takes; zero means 5 s. Long lists come in parts.
 	Timeout time.Duration
 	// Concurrent is how many requests are worked on at once; zero means 4. Others wait, and are answered

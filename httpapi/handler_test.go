@@ -19,6 +19,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/fetch"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/page/diff"
@@ -530,6 +531,27 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	if len(seen) < 20 {
 		t.Errorf("%d pages", len(seen))
+	}
+}
+
+// The workers of a divided crawl are shown, and the groups that none has.
+func TestWorkersAreShown(t *testing.T) {
+	f := newFixture(t, func(o *Options) {
+		o.Workers = func(context.Context) (groups.State, error) {
+			return groups.State{
+				Groups:  []groups.GroupState{{Group: 0, Owner: "a"}, {Group: 1}, {Group: 2, Owner: "a"}},
+				Workers: []groups.WorkerState{{Owner: "a"}, {Owner: "<b>"}},
+			}, nil
+		}
+	})
+	o := get[overview](t, f, "/")
+	if got := fmt.Sprint(o.Workers); got != "[{a [0 2]} {<b> []} { [1]}]" {
+		t.Errorf("%s", got)
+	}
+	text := f.request(t, "GET", "/", "").Body.String()
+	checkInert(t, "/", text)
+	if !strings.Contains(text, "no worker") || !strings.Contains(text, "&lt;b&gt;") {
+		t.Error(text)
 	}
 }
 

@@ -41,6 +41,7 @@ type overview struct {
 	Changes   []change        `json:"changes"`
 	Damaged   []string        `json:"damaged,omitempty"`
 	Consumers []consumerState `json:"consumers"`
+	Workers   []worker        `json:"workers,omitempty"` // of a divided crawl
 	Refresh   int             `json:"-"`
 }
 
@@ -79,6 +80,40 @@ type askedHost struct {
 	Host     string  `json:"host"`
 	Requests int     `json:"requests"`
 	Elapsed  float64 `json:"mean_seconds"` // what a request took recently
+}
+
+// worker is a process that makes rounds of some groups of a divided crawl. Groups that none has are listed
+// under no name.
+type worker struct {
+	Name   string `json:"name"`
+	Groups []int  `json:"groups"`
+}
+
+func (h *Handler) workers(ctx context.Context) ([]worker, error) {
+	if h.o.Workers == nil {
+		return nil, nil
+	}
+	state, err := h.o.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, places := []worker{}, map[string]int{}
+	add := func(name string) int {
+		i, ok := places[name]
+		if !ok {
+			i = len(all)
+			all, places[name] = append(all, worker{Name: name, Groups: []int{}}), i
+		}
+		return i
+	}
+	for _, w := range state.Workers {
+		add(w.Owner)
+	}
+	for _, g := range state.Groups {
+		i := add(g.Owner)
+		all[i].Groups = append(all[i].Groups, g.Group)
+	}
+	return all, nil
 }
 
 type outcomeCount struct {
@@ -150,7 +185,8 @@ func (h *Handler) overview(q *request) (any, error) {
 		return nil, err
 	}
 	o.Consumers = list.(consumerList).Consumers
-	return o, nil
+	o.Workers, err = h.workers(ctx)
+	return o, err
 }
 
 // countDue counts the pages that are due, up to dueCounted.
