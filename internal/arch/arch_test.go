@@ -86,7 +86,6 @@ var repo = policy{
 		"internal/frontier":   {adapter, "crawldb"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
-		"internal/hostile":    {tool, ""},
 		"internal/kit":        {frame, ""},
 
 		"nutch/nutchconf": {front, ". crawldb crawldb/dedup nutch/expression fetch generate hostdb hostdb/hoststat index crawldb/inject linkdb parse parse/htmlparse protocol/fileproto protocol/httpproto " +

@@ -67,6 +67,8 @@ type row struct {
 	// more is how many crawls are made before the last one. The rate of the honest
 	// hosts does not count then, either.
 	more int
+	// during, if not nil, is called with the crawler before it runs, and what it returns after that.
+	during func(testing.TB, *crawl, *recrawl.Crawler) (stop func())
 	// alone is a different test, instead of a crawl together with an honest site.
 	alone func(*testing.T)
 	// check demands the figure.
@@ -236,7 +238,7 @@ func (c *crawl) stores() recrawl.Stores {
 }
 
 // run crawls until nothing is due.
-func (c *crawl) run(ctx context.Context, t testing.TB) error {
+func (c *crawl) run(ctx context.Context, t testing.TB, during func(testing.TB, *crawl, *recrawl.Crawler) func()) error {
 	t.Helper()
 	var err error
 	if c.client, err = httpproto.New(c.http); err != nil {
@@ -252,6 +254,10 @@ func (c *crawl) run(ctx context.Context, t testing.TB) error {
 	// one fetch and not of the rounds.
 	if _, err := crawler.Inject(t.Context(), slices.Concat(c.seeds, slices.Collect(c.web.URLs()))...); err != nil {
 		t.Fatal(err)
+	}
+	stop := func() {}
+	if during != nil {
+		stop = during(t, c, crawler)
 	}
 	debug.FreeOSMemory()
 	done := make(chan bool)
@@ -273,6 +279,7 @@ func (c *crawl) run(ctx context.Context, t testing.TB) error {
 	start := time.Now()
 	_, err = crawler.Run(ctx)
 	c.took = time.Since(start)
+	stop()
 	close(done)
 	c.memory = <-watched
 	return err
@@ -346,12 +353,12 @@ func crawlRow(t testing.TB, r row) (*crawl, float64) {
 	c, stop := prepare(t, r)
 	for _, d := range r.interrupt {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
-		if err := c.run(ctx, t); !errors.Is(err, context.DeadlineExceeded) || c.took > d+patience(200*time.Millisecond) {
+		if err := c.run(ctx, t, r.during); !errors.Is(err, context.DeadlineExceeded) || c.took > d+patience(200*time.Millisecond) {
 			t.Errorf("cancelled after %v: %v after %v", d, err, c.took)
 		}
 		cancel()
 	}
-	if err := c.run(t.Context(), t); err != nil {
+	if err := c.run(t.Context(), t, r.during); err != nil {
 		t.Errorf("the crawl failed: %v", err)
 	}
 	if most := uint64(96<<20 + workers*2*c.http.Limits.MaxBytes + 2*2*c.opts.Fetch.Sitemaps.MaxBytes); c.memory > most {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/metrics"
@@ -172,9 +173,34 @@ func (m *Metrics) Collect(values chan<- prometheus.Metric) {
 const maxScrapes = 3
 
 // Handler returns a handler that serves these metrics and those of the process and the Go runtime, for
-// a service that has no registry of its own.
+// a service that has no registry of its own. It collects them at most once a second.
 func (m *Metrics) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	return promhttp.HandlerFor(&gatheredOnce{from: r}, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, DisableCompression: true})
+}
+
+// gatheredOnce is a gatherer that gathers at most once a second, so that a client that asks in a loop
+// costs the crawl little.
+type gatheredOnce struct {
+	from prometheus.Gatherer
+
+	mu       sync.Mutex
+	at       time.Time
+	families []*dto.MetricFamily
+}
+
+// Gather implements [prometheus.Gatherer].
+func (g *gatheredOnce) Gather() ([]*dto.MetricFamily, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Since(g.at) < time.Second {
+		return g.families, nil
+	}
+	families, err := g.from.Gather()
+	if err != nil {
+		return families, err
+	}
+	g.families, g.at = families, time.Now()
+	return families, nil
 }
