@@ -71,6 +71,9 @@ func (p *pool) renderIn(ctx context.Context, b *browser, resp *protocol.Response
 	}()
 	defer tab.close()
 	if err := tab.open(ctx); err != nil {
+		if ctx.Err() == nil && b.alive() {
+			return out, err // the browser does not know a command: no fault of the page
+		}
 		return out, tab.fault(tctx, ctx, err)
 	}
 	if err := tab.run(ctx); err != nil && !errors.Is(err, errTimeUp) {
