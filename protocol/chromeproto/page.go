@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// snapshotTime is how long the DOM may take to be written down.
+	// snapshotTime is how long the DOM may take to be written down, if Limits.Time is not less.
 	snapshotTime = 5 * time.Second
-	// maxAway is how often a page may try to navigate away.
-	maxAway = 20
+	// maxAway is how often a page may try to navigate away, and maxFrames how many frames may
+	// be asked for, before its DOM is taken as it is.
+	maxAway   = 20
+	maxFrames = 200
 )
 
 // A pageFault says why a page cannot be rendered: it would be so again.
@@ -48,6 +50,7 @@ type tab struct {
 	committed bool
 	expired   bool // its virtual time
 	away      int
+	frames    int
 	refresh   string
 }
 
@@ -79,7 +82,7 @@ func (p *pool) renderIn(ctx context.Context, b *browser, resp *protocol.Response
 	if err := tab.run(ctx); err != nil && !errors.Is(err, errTimeUp) {
 		return out, tab.fault(tctx, ctx, err)
 	}
-	sctx, cancel := context.WithTimeout(tctx, snapshotTime)
+	sctx, cancel := context.WithTimeout(tctx, min(snapshotTime, p.o.Limits.Time))
 	defer cancel()
 	if err := tab.snapshot(sctx, &out, limit); err != nil {
 		return out, tab.fault(tctx, sctx, err)
@@ -147,7 +150,7 @@ func (t *tab) open(ctx context.Context) error {
 	t.session = made.SessionID
 	t.events = t.b.listen(t.session)
 	patterns := []obj{{"resourceType": "Document"}}
-	for typ, name := range map[Type]string{Image: "Image", Media: "Media", Font: "Font", Stylesheet: "Stylesheet", Script: "Script"} {
+	for typ, name := range map[Type]string{Stylesheet: "Stylesheet", Script: "Script"} { // the others: contentPolicy
 		if t.pool.block[typ] {
 			patterns = append(patterns, obj{"resourceType": name})
 		}
@@ -212,7 +215,7 @@ func (t *tab) run(ctx context.Context) error {
 			if err := t.event(&m); err != nil {
 				return err
 			}
-			if t.expired || t.away > maxAway {
+			if t.expired || t.away > maxAway || t.frames > maxFrames {
 				return nil
 			}
 		case <-t.b.gone:
@@ -267,14 +270,13 @@ func (t *tab) event(m *message) error {
 		case e.ResourceType != "Document":
 			return refuse("BlockedByClient")
 		case e.FrameID != t.target:
+			t.frames++
 			if t.pool.block[Frame] {
 				return refuse("BlockedByClient")
 			}
-		case t.committed:
+		case t.committed || !t.traffic.expect(e.Request.URL):
 			t.leaves(e.Request.URL)
 			return refuse("Aborted")
-		default:
-			t.traffic.expect(e.Request.URL)
 		}
 		return send("Fetch.continueRequest", obj{"requestId": e.RequestID})
 	case "Page.frameNavigated":

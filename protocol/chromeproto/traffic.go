@@ -79,13 +79,16 @@ func (t *traffic) untrack(c *tunnel) {
 	delete(t.conns, c)
 }
 
-// expect says under which URL the browser is about to ask for the document.
-func (t *traffic) expect(url string) {
+// expect says under which URL the browser is about to ask for the document; false if the browser
+// has it already.
+func (t *traffic) expect(url string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.document != nil && !t.document.served {
-		t.document.url, _, _ = strings.Cut(url, "#")
+	if t.document == nil || t.document.served {
+		return false
 	}
+	t.document.url, _, _ = strings.Cut(url, "#")
+	return true
 }
 
 // notPassed are headers of the document that the browser does not get: those of the transfer,
@@ -111,9 +114,30 @@ func (t *traffic) serveDocument(w http.ResponseWriter, r *http.Request, u *url.U
 			h[name] = values
 		}
 	}
+	if policy := contentPolicy(t.block); policy != "" {
+		h["Content-Security-Policy"] = append(slices.Clone(h["Content-Security-Policy"]), policy)
+	}
 	w.WriteHeader(d.status)
 	w.Write(d.body)
 	return true
+}
+
+// contentPolicy returns a Content-Security-Policy by which the document does not ask for blocked
+// types. It holds beside those of the server: the strictest does.
+func contentPolicy(block map[Type]bool) string {
+	var out []string
+	for _, d := range []struct {
+		typ    Type
+		policy string
+	}{
+		{Image, "img-src data: blob:"}, {Media, "media-src data: blob:"}, {Font, "font-src data:"},
+		{Frame, "frame-src 'none'; object-src 'none'"}, {Manifest, "manifest-src 'none'"},
+	} {
+		if block[d.typ] {
+			out = append(out, d.policy)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // admit returns why a request may not be made; empty if it may.
