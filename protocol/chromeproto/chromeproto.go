@@ -135,7 +135,7 @@ type Limits struct {
 	// Pages is how many are rendered at once; zero means 4. Further ones wait; their visits
 	// are made already.
 	Pages int
-	// Time limits the rendering of a page; zero means 20 s. At the end of it the DOM is taken as
+	// Time limits the rendering of a page; zero means 15 s. At the end of it the DOM is taken as
 	// it is.
 	Time time.Duration
 	// VirtualTime is how long a page runs by its own clock; zero means 5 s.
@@ -187,6 +187,15 @@ func New(o Options) (*Protocol, error) {
 	if o.Client == nil {
 		return nil, errors.New("chromeproto: option Client is required")
 	}
+	if o.Mode > Never {
+		return nil, fmt.Errorf("chromeproto: option Mode has no value %d", o.Mode)
+	}
+	known := append(DefaultBlock(), Stylesheet, Script, WebSocket)
+	for _, t := range o.Block {
+		if !slices.Contains(known, t) {
+			return nil, fmt.Errorf("chromeproto: option Block has no type %q", t)
+		}
+	}
 	l := &o.Limits
 	for _, n := range []int64{int64(l.Pages), int64(l.Time), int64(l.VirtualTime), int64(l.Requests), l.Bytes, l.Memory, int64(l.PagesPerBrowser)} {
 		if n < 0 {
@@ -194,7 +203,7 @@ func New(o Options) (*Protocol, error) {
 		}
 	}
 	orDefault(&l.Pages, 4)
-	orDefault(&l.Time, 20*time.Second)
+	orDefault(&l.Time, 15*time.Second)
 	orDefault(&l.VirtualTime, 5*time.Second)
 	orDefault(&l.Requests, 150)
 	orDefault(&l.Bytes, 32<<20)

@@ -16,6 +16,9 @@ import (
 const (
 	// snapshotTime is how long the DOM may take to be written down, if Limits.Time is not less.
 	snapshotTime = 5 * time.Second
+	// stallTime is how long the requests of a page may make no progress before its time runs on
+	// without them, if half of Limits.Time is not less.
+	stallTime = 3 * time.Second
 	// maxAway is how often a page may try to navigate away, and maxFrames how many frames may
 	// be asked for, before its DOM is taken as it is.
 	maxAway   = 20
@@ -49,6 +52,7 @@ type tab struct {
 
 	committed bool
 	expired   bool // its virtual time
+	alone     bool // its virtual time does not wait for requests
 	away      int
 	frames    int
 	refresh   string
@@ -150,7 +154,7 @@ func (t *tab) open(ctx context.Context) error {
 	t.session = made.SessionID
 	t.events = t.b.listen(t.session)
 	patterns := []obj{{"resourceType": "Document"}}
-	for typ, name := range map[Type]string{Stylesheet: "Stylesheet", Script: "Script"} { // the others: contentPolicy
+	for typ, name := range map[Type]string{Stylesheet: "Stylesheet", Script: "Script", Ping: "Ping"} { // the others: contentPolicy
 		if t.pool.block[typ] {
 			patterns = append(patterns, obj{"resourceType": name})
 		}
@@ -191,7 +195,14 @@ func (t *tab) run(ctx context.Context) error {
 	if _, err := t.b.send(t.session, "Page.navigate", obj{"url": t.url}, navigated); err != nil {
 		return err
 	}
-	budget := float64(t.pool.o.Limits.VirtualTime) / float64(time.Millisecond)
+	runClock := func(policy string) error {
+		budget := float64(t.pool.o.Limits.VirtualTime) / float64(time.Millisecond)
+		_, err := t.b.send(t.session, "Emulation.setVirtualTimePolicy", obj{"policy": policy, "budget": budget, "maxVirtualTimeTaskStarvationCount": 1000}, nil)
+		return err
+	}
+	tick := time.NewTicker(stallTime / 10)
+	defer tick.Stop()
+	progress, since := 0, time.Now()
 	for {
 		select {
 		case m := <-navigated:
@@ -205,7 +216,8 @@ func (t *tab) run(ctx context.Context) error {
 				return pageFault("navigation: " + r.ErrorText)
 			}
 			t.committed = true
-			if _, err := t.b.send(t.session, "Emulation.setVirtualTimePolicy", obj{"policy": "pauseIfNetworkFetchesPending", "budget": budget, "maxVirtualTimeTaskStarvationCount": 1000}, nil); err != nil {
+			since = time.Now()
+			if err := runClock("pauseIfNetworkFetchesPending"); err != nil {
 				return err
 			}
 		case m, ok := <-t.events:
@@ -217,6 +229,21 @@ func (t *tab) run(ctx context.Context) error {
 			}
 			if t.expired || t.away > maxAway || t.frames > maxFrames {
 				return nil
+			}
+		case <-tick.C:
+			n, over := t.traffic.progress()
+			switch {
+			case over && t.committed:
+				return nil
+			case !t.committed || t.alone:
+			case n != progress:
+				progress, since = n, time.Now()
+			case time.Since(since) > min(stallTime, t.pool.o.Limits.Time/2):
+				// A request that the server answers when it likes, or a budget that is used up.
+				t.alone = true
+				if err := runClock("advance"); err != nil {
+					return err
+				}
 			}
 		case <-t.b.gone:
 			return errGone

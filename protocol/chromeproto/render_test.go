@@ -3,12 +3,19 @@
 package chromeproto_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image/png"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,22 +53,42 @@ func get(t testing.TB, p protocol.Protocol, url string) protocol.Response {
 	return r
 }
 
+func TestProtocolWithBrowser(t *testing.T) {
+	runKit(t, chromeproto.Options{Mode: chromeproto.Always, NoSandbox: os.Geteuid() == 0})
+}
+
+// html serves pages by their path.
+func html(pages map[string]string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := pages[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, body)
+	})
+}
+
 func TestScriptsMakeTheContent(t *testing.T) {
 	mux := http.NewServeMux()
-	page := func(path, body string) {
+	visits := map[string]int{}
+	var mu sync.Mutex
+	serve := func(path, kind, body string) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
+			mu.Lock()
+			visits[path]++
+			mu.Unlock()
+			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Etag", `"1"`)
-			fmt.Fprint(w, body)
+			http.SetCookie(w, &http.Cookie{Name: "seen", Value: "yes"})
+			fmt.Fprint(w, strings.ReplaceAll(body, "AGENT", r.UserAgent()))
 		})
 	}
-	page("/app", `<!DOCTYPE html><title>t</title><div id=app></div><script src=/app.js></script>`)
-	mux.HandleFunc("/app.js", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, `setTimeout(async () => { const r = await (await fetch('/data')).json(); document.getElementById('app').innerHTML = '<a href="/next">' + r.text + '</a>'}, 2000)`)
-	})
-	mux.HandleFunc("/data", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"text": %q}`, "hello "+r.UserAgent())
-	})
+	serve("/app", "text/html; charset=iso-8859-1", "<!DOCTYPE html><title>caf\xe9</title><div id=app></div><script src=/app.js></script>")
+	serve("/app.js", "text/javascript", `const cookie = document.cookie; document.cookie = "own=1"; localStorage.x = (localStorage.x || 0) + 1
+		setTimeout(async () => { const r = await (await fetch('/data')).json(); app.innerHTML = '<a href="/next">' + r.text + '</a> ' + cookie + localStorage.x + navigator.userAgent }, 2000)`)
+	serve("/data", "application/json", `{"text": "hello AGENT"}`)
 	for name, s := range map[string]*httptest.Server{"http": httptest.NewServer(mux), "https": httptest.NewTLSServer(mux)} {
 		defer s.Close()
 		t.Run(name, func(t *testing.T) {
@@ -69,16 +96,159 @@ func TestScriptsMakeTheContent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer c.Close()
+			clear(visits)
 			p := newProtocol(t, chromeproto.Options{Client: c, Mode: chromeproto.Always, OnPage: func(r chromeproto.Report) { t.Logf("%+v", r) }})
-			t0 := time.Now()
-			for range 3 {
+			want := "<!DOCTYPE html>\n<html><head><title>café</title></head><body><div id=\"app\"><a href=\"/next\">hello testbot</a> seen=yes1testbot</div>"
+			var first string
+			for i := range 3 {
 				r := get(t, p, s.URL+"/app")
-				t.Log(time.Since(t0))
-				t0 = time.Now()
-				if !strings.Contains(string(r.Content.Body), `<a href="/next">hello testbot</a>`) || r.ETag != `"1"` {
-					t.Errorf("%v %q %s", r.Outcome, r.ETag, r.Content.Body)
+				if !strings.HasPrefix(string(r.Content.Body), want) || r.ETag != `"1"` || r.Content.Truncated || r.Content.Type != "text/html; charset=utf-8" {
+					t.Errorf("%v %q %s %s", r.Outcome, r.ETag, r.Content.Type, r.Content.Body)
+				}
+				if i == 0 {
+					first = string(r.Content.Body)
+				} else if string(r.Content.Body) != first {
+					t.Errorf("another DOM:\n%s\n%s", first, r.Content.Body)
 				}
 			}
+			if visits["/app"] != 3 {
+				t.Errorf("%d requests for the page, for three visits", visits["/app"])
+			}
+			r, err := p.Fetch(t.Context(), protocol.Request{URL: s.URL + "/app", MaxBytes: 100})
+			if err != nil || !r.Content.Truncated || len(r.Content.Body) != 100 {
+				t.Errorf("a limit of 100 bytes: %d, truncated %v, %v", len(r.Content.Body), r.Content.Truncated, err)
+			}
 		})
+	}
+}
+
+// What a page does to navigate is a Refresh, not a visit; statuses and redirects are those of
+// the server.
+func TestNavigationIsReported(t *testing.T) {
+	pages := map[string]string{
+		"/script": `<p>here</p><script>location = "/there#a"</script>`,
+		"/late":   `<p>here</p><script>setTimeout(() => location.replace("/there?b"), 3000)</script>`,
+		"/form":   `<p>here</p><form action=/there></form><script>document.forms[0].submit()</script>`,
+		"/meta":   `<p>here</p><meta http-equiv=refresh content="1; url=/there">`,
+		"/stays":  `<p>here</p><script>history.pushState(0, "", "/there"); location.hash = "x"</script>`,
+		"/reload": `<p>here</p><script>location.reload()</script>`,
+	}
+	var there atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/there":
+			there.Add(1)
+		case "/moved":
+			http.Redirect(w, r, "/script", http.StatusMovedPermanently)
+		case "/missing":
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, "<div id=root></div><script>document.write('all is well')</script>")
+		default:
+			html(pages).ServeHTTP(w, r)
+		}
+	}))
+	defer s.Close()
+	p := newProtocol(t, chromeproto.Options{Mode: chromeproto.Always, IgnoreRobots: true})
+	for path, want := range map[string]string{"/script": "/there", "/late": "/there?b", "/form": "/there?", "/meta": "/there", "/stays": "", "/reload": ""} {
+		r := get(t, p, s.URL+path)
+		if want != "" {
+			want = "0; url=" + s.URL + want
+		}
+		if r.Outcome.Code != protocol.Success || r.Content.Refresh != want || !strings.Contains(string(r.Content.Body), "here") || r.Content.Truncated {
+			t.Errorf("%s: %v, refresh %q, want %q\n%s", path, r.Outcome, r.Content.Refresh, want, r.Content.Body)
+		}
+	}
+	if r := get(t, p, s.URL+"/moved"); r.Outcome.Code != protocol.MovedPerm || r.Outcome.Location != s.URL+"/script" {
+		t.Errorf("moved: %+v", r.Outcome)
+	}
+	if r := get(t, p, s.URL+"/missing"); r.Outcome.Code != protocol.NotFound || r.Outcome.Status != 404 || len(r.Content.Body) > 0 {
+		t.Errorf("missing: %+v", r.Outcome)
+	}
+	if n := there.Load(); n > 0 {
+		t.Errorf("the target was requested %d times", n)
+	}
+}
+
+// Rules come before the mode, and the detector decides the rest.
+func TestRulesSayWhatIsRendered(t *testing.T) {
+	const app = `<div id=root></div><script src=/app.js></script>`
+	const text = `<h1>Opening hours of the library in the old town, and of its branches</h1><p id=p>Monday</p><script>p.innerText = "Tuesday"</script>`
+	s := httptest.NewServer(html(map[string]string{"/app": app, "/text": text, "/forced/text": text, "/plain/app": app, "/app.js": `root.innerHTML = "rendered"`}))
+	defer s.Close()
+	var rendered []string
+	p := newProtocol(t, chromeproto.Options{IgnoreRobots: true,
+		Rules: []chromeproto.Rule{
+			{Pattern: regexp.MustCompile(`/forced/`), Mode: chromeproto.Always},
+			{Pattern: regexp.MustCompile(`/plain/`), Mode: chromeproto.Never},
+		},
+		OnPage: func(r chromeproto.Report) { rendered = append(rendered, strings.TrimPrefix(r.URL, s.URL)) },
+	})
+	for _, path := range []string{"/app", "/text", "/forced/text", "/plain/app"} {
+		get(t, p, s.URL+path)
+	}
+	if fmt.Sprint(rendered) != "[/app /forced/text]" {
+		t.Errorf("rendered %q", rendered)
+	}
+}
+
+// The requests of a page obey robots.txt, in https and in workers too, and blocked types.
+func TestRequestsOfPagesObeyRules(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path] = true
+		mu.Unlock()
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprint(w, "User-agent: testbot\nDisallow: /private/\n")
+		case "/":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, `<img src=/a.png><img src=data:,><iframe src=/frame></iframe><video src=/v.mp4></video><style>@font-face { font-family: f; src: url(/f.woff) } p { font-family: f }</style><p>text</p>
+				<script src=/private/a.js></script><script src=/public/a.js></script><script>
+				new Worker(URL.createObjectURL(new Blob(["fetch('"+location.origin+"/private/worker'); fetch('"+location.origin+"/public/worker')"])));
+				fetch("/private/data").then(r => document.title = r.status); navigator.sendBeacon("/beacon", ""); fetch("/slow")</script>`)
+		case "/slow":
+			time.Sleep(200 * time.Millisecond)
+		}
+	}))
+	defer s.Close()
+	c, err := httpproto.New(httpproto.Options{Agent: "testbot", Guard: httpproto.Guard{AllowPrivate: true}, InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p := newProtocol(t, chromeproto.Options{Client: c, Mode: chromeproto.Always})
+	if r := get(t, p, s.URL+"/"); !strings.Contains(string(r.Content.Body), "<title>403</title>") {
+		t.Errorf("%s", r.Content.Body)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	got := slices.Sorted(maps.Keys(asked))
+	if want := []string{"/", "/public/a.js", "/public/worker", "/robots.txt", "/slow"}; !slices.Equal(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+}
+
+func TestPictures(t *testing.T) {
+	s := httptest.NewServer(html(map[string]string{"/": `<body style="background: #00ff00"><script>document.write("rendered")</script>`}))
+	defer s.Close()
+	var shot, print []byte
+	p := newProtocol(t, chromeproto.Options{Mode: chromeproto.Always, IgnoreRobots: true,
+		Screenshot: func(url string, data []byte) error { shot = data; return nil },
+		PDF:        func(url string, data []byte) error { print = data; return nil },
+	})
+	get(t, p, s.URL+"/")
+	picture, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, g, _, _ := picture.At(600, 600).RGBA(); g != 0xffff || picture.Bounds().Dx() != 1280 {
+		t.Errorf("%v, green %x", picture.Bounds(), g)
+	}
+	if !bytes.HasPrefix(print, []byte("%PDF-")) {
+		t.Errorf("%.20q", print)
 	}
 }

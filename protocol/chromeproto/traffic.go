@@ -32,6 +32,7 @@ type traffic struct {
 	document *document
 	requests int
 	bytes    int64
+	advances int // requests and reads within the budget
 	refused  int
 	refusals []Refusal
 	conns    map[*tunnel]bool
@@ -151,6 +152,9 @@ func (t *traffic) admit(ctx context.Context, r *http.Request, u *url.URL) string
 	t.mu.Lock()
 	t.requests++
 	spent := t.requests > t.maxRequests || t.bytes >= t.maxBytes
+	if !spent {
+		t.advances++
+	}
 	t.mu.Unlock()
 	if spent {
 		return "budget"
@@ -229,7 +233,18 @@ func (t *traffic) spend(n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bytes += int64(n)
+	if n > 0 {
+		t.advances++
+	}
 	return t.bytes <= t.maxBytes
+}
+
+// progress returns a number that grows with each request and each read of an answer, and whether
+// the page goes on requesting although it may not.
+func (t *traffic) progress() (n int, over bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.advances, t.requests > 2*t.maxRequests
 }
 
 // counted returns a body whose bytes count against the budget of the page.
