@@ -8,14 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,9 +138,9 @@ func TestHostilePages(t *testing.T) {
 	cancel()
 	beside.Wait()
 	t.Logf("honest host: %d pages, the slowest in %v", honestPages, slowest)
-	for wait := 0; len(processes(t, os.TempDir(), "--type=renderer")) > 2; wait++ {
+	for wait := 0; renderers(family(os.TempDir())) > 1; wait++ { // one may be kept for the next page
 		if wait > 100 {
-			t.Errorf("these processes of pages are left: %v", processes(t, os.TempDir(), "--type=renderer"))
+			t.Errorf("%d processes of pages are left", renderers(family(os.TempDir())))
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -157,7 +156,7 @@ func TestKilledBrowserIsReplaced(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	goroutines := runtime.NumGoroutine()
-	begun := make(chan bool, 8)
+	begun := make(chan bool, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		if r.URL.Path == "/wait" {
@@ -177,19 +176,35 @@ func TestKilledBrowserIsReplaced(t *testing.T) {
 		})
 	}
 	<-begun
-	browsers := processes(t, temp)
-	if len(browsers) == 0 {
-		t.Fatal("no browser runs")
+	browsers := family(temp)
+	if renderers(browsers) == 0 {
+		t.Fatalf("no browser renders: %v", browsers)
 	}
-	exec.Command("kill", append([]string{"-9"}, browsers...)...).Run()
+	var groups []int
+	kill := func() {
+		pid, _ := strconv.Atoi(family(temp)[0])
+		group, _ := syscall.Getpgid(pid)
+		groups = append(groups, group)
+		syscall.Kill(group, syscall.SIGKILL) // only the browser; what it leaves must end too
+	}
+	kill()
 	visits.Wait()
+	kill()
+	if r := get(t, p, s.URL); !strings.Contains(string(r.Content.Body), "after") {
+		t.Errorf("after a kill while idle: %v %q", r.Outcome, r.Content.Body)
+	}
+	pid, _ := strconv.Atoi(family(temp)[0])
+	last, _ := syscall.Getpgid(pid)
+	groups = append(groups, last)
 	p.Close()
 	if _, err := p.Fetch(t.Context(), protocol.Request{URL: s.URL}); err == nil {
 		t.Error("a closed protocol fetches")
 	}
 	s.Close()
-	if left := processes(t, temp); len(left) > 0 {
-		t.Errorf("these processes are left: %v", left)
+	for _, group := range groups {
+		if left := members(group); len(left) > 0 {
+			t.Errorf("these processes are left: %v", left)
+		}
 	}
 	if left, _ := filepath.Glob(temp + "/recrawl-chrome-*"); len(left) > 0 {
 		t.Errorf("these folders are left: %v", left)
@@ -204,17 +219,52 @@ func TestKilledBrowserIsReplaced(t *testing.T) {
 	t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
 }
 
-// processes returns those that have all of the words in their command line.
-func processes(t *testing.T, words ...string) (pids []string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+// family returns the processes of browsers that have their profile in a folder: of the groups in
+// which one names it.
+func family(folder string) (pids []string) {
+	entries, _ := os.ReadDir("/proc")
+	groups := map[int]bool{}
 	for _, e := range entries {
-		if line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline"); err == nil && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(string(line), w) }) {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline"); err == nil && strings.Contains(string(line), folder) {
+			if group, err := syscall.Getpgid(pid); err == nil {
+				groups[group] = true
+			}
+		}
+	}
+	for group := range groups {
+		pids = append(pids, members(group)...)
+	}
+	return pids
+}
+
+// members returns the processes of a group that have not ended.
+func members(group int) (pids []string) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if g, err := syscall.Getpgid(pid); err != nil || g != group {
+			continue
+		}
+		if stat, err := os.ReadFile("/proc/" + e.Name() + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
 			pids = append(pids, e.Name())
 		}
 	}
 	return pids
+}
+
+// renderers counts the processes of pages among some.
+func renderers(pids []string) (n int) {
+	for _, pid := range pids {
+		if line, err := os.ReadFile("/proc/" + pid + "/cmdline"); err == nil && strings.Contains(string(line), "--type=renderer") {
+			n++
+		}
+	}
+	return n
 }

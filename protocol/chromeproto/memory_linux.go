@@ -14,8 +14,8 @@ import (
 const memoryInterval = 250 * time.Millisecond
 
 // watchMemory ends the processes of pages that take more memory than the limit, in the group of
-// a browser, until ctx is done.
-func watchMemory(ctx context.Context, group int, limit int64) {
+// a browser, until ctx is done. It does not look while the browser is idle.
+func watchMemory(ctx context.Context, group int, limit int64, busy func() bool) {
 	tick := time.NewTicker(memoryInterval)
 	defer tick.Stop()
 	for {
@@ -23,6 +23,9 @@ func watchMemory(ctx context.Context, group int, limit int64) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if !busy() {
+			continue
 		}
 		for _, pid := range renderers(group) {
 			if resident(pid) > limit {

@@ -5,4 +5,4 @@ package chromeproto
 import "context"
 
 // watchMemory does nothing here: only the heap of scripts is limited.
-func watchMemory(context.Context, int, int64) {}
+func watchMemory(context.Context, int, int64, func() bool) {}

@@ -22,7 +22,9 @@ type pool struct {
 	ctx  context.Context // ends with the pool
 	stop context.CancelFunc
 
-	mu      sync.Mutex // held while a browser starts
+	starting chan struct{} // has an entry while a visit asks for a browser
+
+	mu      sync.Mutex
 	browser *browser
 	active  sync.WaitGroup // visits, and browsers that are being closed
 	closed  bool
@@ -41,7 +43,7 @@ func newPool(o *Options) (*pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chromeproto: %w", err)
 	}
-	p := &pool{o: o, block: map[Type]bool{}, proxy: x, places: make(chan struct{}, o.Limits.Pages)}
+	p := &pool{o: o, block: map[Type]bool{}, proxy: x, places: make(chan struct{}, o.Limits.Pages), starting: make(chan struct{}, 1)}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	for _, t := range o.Block {
 		p.block[t] = true
@@ -66,27 +68,61 @@ func (p *pool) close() {
 
 // acquire returns a browser with room for a page, and starts one if needed.
 func (p *pool) acquire(ctx context.Context) (*browser, error) {
+	select {
+	case p.starting <- struct{}{}:
+		defer func() { <-p.starting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if b, err := p.current(); b != nil || err != nil {
+		return b, err
+	}
+	proc, err := start(ctx, p.o.Chrome, p.proxy.address(), p.proxy.keys.spki, p.proxy.userAgent, !p.o.NoSandbox)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		proc.close()
+		return nil, ErrClosed
+	}
+	wctx, cancel := context.WithCancel(p.ctx)
+	b := &browser{process: proc, watch: cancel, begun: 1, running: 1}
+	p.browser = b
+	p.mu.Unlock()
+	p.active.Go(func() {
+		watchMemory(wctx, proc.cmd.Process.Pid, p.o.Limits.Memory, func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return b.running > 0
+		})
+	})
+	return b, nil
+}
+
+// current returns the browser, with one page more; nil if there is none that can have it.
+func (p *pool) current() (*browser, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, ErrClosed
 	}
-	if b := p.browser; b != nil && (!b.alive() || b.begun >= p.o.Limits.PagesPerBrowser) {
+	b := p.browser
+	if b == nil {
+		return nil, nil
+	}
+	if !b.alive() || b.begun >= p.o.Limits.PagesPerBrowser {
 		p.browser = nil
-		p.retire(b)
-	}
-	if p.browser == nil {
-		proc, err := start(ctx, p.o.Chrome, p.proxy.address(), p.proxy.keys.spki, p.proxy.userAgent, !p.o.NoSandbox)
-		if err != nil {
-			return nil, err
+		b.retired = true
+		if b.running == 0 {
+			p.end(b)
 		}
-		wctx, cancel := context.WithCancel(p.ctx)
-		p.browser = &browser{process: proc, watch: cancel}
-		go watchMemory(wctx, proc.cmd.Process.Pid, p.o.Limits.Memory)
+		return nil, nil
 	}
-	p.browser.begun++
-	p.browser.running++
-	return p.browser, nil
+	b.begun++
+	b.running++
+	return b, nil
 }
 
 // release gives the place of a page back.
@@ -99,21 +135,10 @@ func (p *pool) release(b *browser) {
 	}
 }
 
-// retire closes a browser when its last page has ended.
-func (p *pool) retire(b *browser) {
-	b.retired = true
-	if b.running == 0 {
-		p.end(b)
-	}
-}
-
+// end closes a browser that has no page.
 func (p *pool) end(b *browser) {
 	b.watch()
-	p.active.Add(1)
-	go func() {
-		defer p.active.Done()
-		b.process.close()
-	}()
+	p.active.Go(b.process.close)
 }
 
 // render replaces the content of resp with the DOM of the page.
