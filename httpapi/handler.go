@@ -17,6 +17,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/hostdb"
+	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -36,6 +37,9 @@ type Options struct {
 	// Search finds pages by their words. Nil means a search in the segments, newest first, which ends
 	// after a second.
 	Search Searcher
+	// Markdown turns the content of a page into Markdown, for programs that ask for it; nil means that it
+	// stays text. Package parse/extract has one. It is not called for a page that asks for no copy.
+	Markdown func(ctx context.Context, c *page.Content) (string, error)
 	// Workers returns the workers of a divided crawl and their groups, as groups.Coordinator.State does; nil
 	// for a crawl that is not divided. Crawler and Stores are then those of one group.
 	Workers func(ctx context.Context) (groups.State, error)

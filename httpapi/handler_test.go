@@ -289,6 +289,17 @@ func TestStory(t *testing.T) {
 	if !s.NoArchive || s.Text != "" || s.TextBytes == 0 || len(s.Inlinks) == 0 {
 		t.Errorf("%+v", s)
 	}
+	f = newFixture(t, func(o *Options) {
+		o.Markdown = func(_ context.Context, c *page.Content) (string, error) {
+			return fmt.Sprintf("# %d bytes", len(c.Body)), nil
+		}
+	})
+	if s = get[story](t, f, "/url?markdown=1&u="+url.QueryEscape("https://harbour.example/")); !strings.HasPrefix(s.Markdown, "# ") || s.Markdown == "# 0 bytes" {
+		t.Errorf("%q", s.Markdown)
+	}
+	if s = get[story](t, f, "/url?markdown=1&u="+url.QueryEscape("https://harbour.example/secret")); s.Markdown != "" {
+		t.Errorf("%q", s.Markdown)
+	}
 	for _, hit := range get[searchResult](t, f, "/search?q=yourself").Hits {
 		if hit.Snippet != "" {
 			t.Errorf("a copy of a page that asks for none: %q", hit.Snippet)

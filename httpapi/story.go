@@ -37,6 +37,7 @@ type story struct {
 	// that no copy of it be shown, which is why Text and Diff are empty.
 	Title     string     `json:"title,omitempty"`
 	Text      string     `json:"text,omitempty"`
+	Markdown  string     `json:"markdown,omitempty"` // if it was asked for
 	TextBytes int        `json:"text_bytes"`
 	TextTime  time.Time  `json:"text_time,omitzero"`
 	NoArchive bool       `json:"no_archive"`
@@ -45,8 +46,34 @@ type story struct {
 	// Diff is how Text differs from the one before.
 	Diff     []diff.Part `json:"diff,omitempty"`
 	DiffTime time.Time   `json:"diff_time,omitzero"` // of the text before
-	MayFetch bool        `json:"-"`
-	MayPause bool        `json:"-"`
+	content  contentPlace
+	MayFetch bool `json:"-"`
+	MayPause bool `json:"-"`
+}
+
+// contentPlace is where the content of the last of the visits is that brought some.
+type contentPlace struct {
+	found   bool
+	segment string
+	block   int
+}
+
+// addMarkdown adds the content as Markdown, if it is kept and can be read.
+func (h *Handler) addMarkdown(ctx context.Context, s *story) error {
+	if !s.content.found || s.NoArchive {
+		return nil
+	}
+	c, ok, err := recordOf[page.Content](ctx, h.o.Stores.Segments, s.content.segment, s.content.block, func(c *page.Content) bool { return c.URL == s.Normal })
+	if err != nil || !ok {
+		return err
+	}
+	text, err := h.o.Markdown(ctx, &c)
+	if err != nil {
+		h.o.Logger.Debug("httpapi: a page cannot be read as Markdown", "url", s.Normal, "error", err)
+		return ctx.Err()
+	}
+	s.Markdown = text
+	return nil
 }
 
 // maxLinks limits the links that are shown.
@@ -129,7 +156,11 @@ func (h *Handler) story(q *request) (any, error) {
 	if w := e.Worth; w != nil {
 		s.Worth = &worth{w.Pace, w.Learned, w.Weight, w.Interval.Seconds(), w.Least.Seconds(), w.Most.Seconds(), e.Fresh, e.Elapsed.Seconds()}
 	}
-	return s, h.addVisits(q.Context(), &s, e.Record.LastFetch, given.Get("before"), given.Get("text") == "1")
+	err = h.addVisits(q.Context(), &s, e.Record.LastFetch, given.Get("before"), given.Get("text") == "1")
+	if err == nil && given.Get("markdown") == "1" && h.o.Markdown != nil {
+		err = h.addMarkdown(q.Context(), &s)
+	}
+	return s, err
 }
 
 // printable returns a text, or the bytes in hexadecimal of what is none.
@@ -260,8 +291,9 @@ func (h *Handler) readVisit(ctx context.Context, name string, block int, v *segm
 		return shown, segmentText{}, err
 	}
 	s.NoArchive = s.NoArchive || d.Parsed.NoArchive
-	if s.Title == "" && len(s.Outlinks) == 0 {
+	if !s.content.found {
 		s.setPage(&d.Parsed)
+		s.content = contentPlace{true, name, block}
 	}
 	t, ok, err := recordOf[segment.Text](ctx, h.o.Stores.Segments, name, block, func(t *segment.Text) bool { return t.URL == v.URL })
 	if err != nil || !ok {

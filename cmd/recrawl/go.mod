@@ -11,6 +11,7 @@ require (
 	github.com/recrawl/recrawl/index/opensearch v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
 	github.com/recrawl/recrawl/parse/documents v0.0.0
+	github.com/recrawl/recrawl/parse/extract v0.0.0
 	github.com/recrawl/recrawl/protocol/chromeproto v0.0.0
 	github.com/recrawl/recrawl/schedule/simulate v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
@@ -24,6 +25,8 @@ require (
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect
+	github.com/JohannesKaufmann/dom v0.3.1 // indirect
+	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect
 	github.com/RaduBerinde/btreemap v0.0.0-20250419174037-3d62b7205d54 // indirect
 	github.com/RoaringBitmap/roaring/v2 v2.14.5 // indirect
@@ -124,6 +127,8 @@ replace github.com/recrawl/recrawl/index/opensearch => ../../index/opensearch
 replace github.com/recrawl/recrawl/protocol/chromeproto => ../../protocol/chromeproto
 
 replace github.com/recrawl/recrawl/httpapi/mcp => ../../httpapi/mcp
+
+replace github.com/recrawl/recrawl/parse/extract => ../../parse/extract
 
 replace github.com/recrawl/recrawl/parse/documents => ../../parse/documents
 

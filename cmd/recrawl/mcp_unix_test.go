@@ -55,7 +55,7 @@ func TestAgentUsesACrawl(t *testing.T) {
 	a := startAgent(t, "-d", s.dir, "-allow", "fetch", "-now", frozen)
 	defer a.s.Close()
 	var page struct{ Title, Text string }
-	if a.call("read_page", map[string]any{"url": seed}, &page) || page.Title == "" || page.Text == "" {
+	if a.call("read_page", map[string]any{"url": seed}, &page) || page.Title == "" || !strings.Contains(page.Text, "](http") {
 		t.Errorf("%+v", page)
 	}
 	var found struct{ Hits []struct{ URL string } }

@@ -45,7 +45,7 @@ func NewServer(o Options) *sdk.Server {
 	t := tools{o}
 	read := &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
 	sdk.AddTool(s, &sdk.Tool{Name: "search_pages", Description: "Find pages of the crawl that have all the given words in title, URL or text.", Annotations: read}, t.search)
-	sdk.AddTool(s, &sdk.Tool{Name: "read_page", Description: "Read the text of a page as it was last fetched. Long texts come in parts.", Annotations: read}, t.read)
+	sdk.AddTool(s, &sdk.Tool{Name: "read_page", Description: "Read a page as it was last fetched: its main content as Markdown, or its text. Long ones come in parts.", Annotations: read}, t.read)
 	sdk.AddTool(s, &sdk.Tool{Name: "explain_url", Description: "Say why a URL is or is not fetched next: record, host, robots.txt, visits, and how the text changed last.", Annotations: read}, t.explain)
 	sdk.AddTool(s, &sdk.Tool{Name: "what_changed", Description: "List pages that are new, changed, moved or gone, the latest first.", Annotations: read}, t.changed)
 	sdk.AddTool(s, &sdk.Tool{Name: "list_urls", Description: "List URLs of the crawl below a domain or the beginning of a URL.", Annotations: read}, t.list)
@@ -110,13 +110,13 @@ type pageText struct {
 
 func (t tools) read(ctx context.Context, _ *sdk.CallToolRequest, in readInput) (*sdk.CallToolResult, any, error) {
 	var page struct {
-		Normal, Title, Text string
-		TextTime            string `json:"text_time"`
-		NoArchive           bool   `json:"no_archive"`
-		Outlinks            []json.RawMessage
-		Record              *json.RawMessage
+		Normal, Title, Text, Markdown string
+		TextTime                      string `json:"text_time"`
+		NoArchive                     bool   `json:"no_archive"`
+		Outlinks                      []json.RawMessage
+		Record                        *json.RawMessage
 	}
-	text, err := t.ask(ctx, http.MethodGet, "/url.json", url.Values{"u": {in.URL}, "text": {"1"}})
+	text, err := t.ask(ctx, http.MethodGet, "/url.json", url.Values{"u": {in.URL}, "text": {"1"}, "markdown": {"1"}})
 	if err == nil {
 		err = json.Unmarshal(text, &page)
 	}
@@ -129,6 +129,9 @@ func (t tools) read(ctx context.Context, _ *sdk.CallToolRequest, in readInput) (
 		return nil, nil, fmt.Errorf("the crawl does not have %s", page.Normal)
 	case page.Text == "":
 		return nil, nil, fmt.Errorf("no segment that is kept has a text of %s; explain_url says what was found there", page.Normal)
+	}
+	if page.Markdown != "" {
+		page.Text = page.Markdown
 	}
 	whole := []rune(page.Text)
 	length := in.Length

@@ -16,6 +16,8 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/httpapi"
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse/extract"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -75,7 +77,7 @@ func servePages(ctx context.Context, db *pebblestore.DB, crawler *recrawl.Crawle
 // NewPages returns the pages of a crawl for requests that [AllowIn] has been called for. The clock may be nil.
 func NewPages(crawler *recrawl.Crawler, stores recrawl.Stores, name string, now func() time.Time) (http.Handler, error) {
 	return httpapi.New(httpapi.Options{
-		Crawler: crawler, Stores: stores, Title: "recrawl: " + filepath.Base(name), Now: now,
+		Crawler: crawler, Stores: stores, Title: "recrawl: " + filepath.Base(name), Now: now, Markdown: markdown,
 		Guard: httpapi.Guard{Hosts: []string{"*"}, Authorize: func(r *http.Request, a httpapi.Action) error {
 			for allowed := range strings.SplitSeq(r.Header.Get(allowHeader), ",") {
 				if allowed == string(a) {
@@ -85,6 +87,15 @@ func NewPages(crawler *recrawl.Crawler, stores recrawl.Stores, name string, now 
 			return fmt.Errorf("%w: this page is read-only for you", httpapi.ErrForbidden)
 		}},
 	})
+}
+
+// markdown is the main content of a page.
+func markdown(ctx context.Context, c *page.Content) (string, error) {
+	a, err := extract.Extract(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return a.Markdown()
 }
 
 // AllowIn sets the actions that the handlers of this package allow in a request.
