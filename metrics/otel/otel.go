@@ -48,6 +48,7 @@ type Telemetry struct {
 	instruments []metrics.Instrument
 	recorded    []recorded
 	observed    []metric.Float64Observable
+	unlabelled  metric.MeasurementOption
 	every       uint64 // a visit of so many gets a span; zero: none
 	visits      atomic.Uint64
 	fetching    atomic.Pointer[context.Context] // that of the fetch under way
@@ -68,7 +69,7 @@ func New(o Options) (*Telemetry, error) {
 	if o.Tracers == nil {
 		o.Tracers = otel.GetTracerProvider()
 	}
-	t := &Telemetry{meter: o.Meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), tracer: o.Tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), instruments: metrics.Instruments()}
+	t := &Telemetry{meter: o.Meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), tracer: o.Tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), instruments: metrics.Instruments(), unlabelled: metric.WithAttributeSet(*attribute.EmptySet())}
 	switch {
 	case o.VisitSpans == 0:
 		t.every = 100
@@ -104,7 +105,7 @@ func (t *Telemetry) makeInstrument(i int) (err error) {
 // labelled returns the attribute of a value as an option.
 func (t *Telemetry) labelled(i int, label string) metric.MeasurementOption {
 	if t.instruments[i].Label == "" {
-		return metric.WithAttributeSet(*attribute.EmptySet())
+		return t.unlabelled
 	}
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(t.instruments[i].Label, label)))
 }
