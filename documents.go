@@ -8,6 +8,7 @@ import (
 
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/index"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -220,7 +221,32 @@ func (c *Crawler) eventChange(ctx context.Context, e *PageEvent, o index.Options
 	if err != nil {
 		return index.Change{}, fmt.Errorf("recrawl: %w", err)
 	}
-	return change, nil
+	return change, c.addUsage(ctx, change.Document, e.URL)
+}
+
+// addUsage adds what the robots.txt of its site says to the document of a page.
+func (c *Crawler) addUsage(ctx context.Context, d *index.Document, url string) error {
+	if d == nil {
+		return nil
+	}
+	u := robots.ParseUsage(d.Usage)
+	if err := c.addSiteUsage(ctx, u, url); err != nil {
+		return err
+	}
+	d.Usage = u.String()
+	return nil
+}
+
+// addSiteUsage adds what the last robots.txt of the site says, if it is known.
+func (c *Crawler) addSiteUsage(ctx context.Context, u robots.Usage, url string) error {
+	rules, known, err := c.robots.Cached(ctx, url)
+	if err != nil {
+		return fmt.Errorf("recrawl: page %s: %w", url, err)
+	}
+	if known {
+		u.Add(rules.Usage(url))
+	}
+	return nil
 }
 
 // keptDocuments yields what the segments that are kept have of all pages.
@@ -230,7 +256,12 @@ func (c *Crawler) keptDocuments(ctx context.Context, o index.Options, yield func
 		return err
 	}
 	o.NoCommit = true
-	if _, err := index.Run(ctx, c.stores.Crawl, c.stores.Links, c.stores.Segments, changeWriter(yield), o); err != nil {
+	if _, err := index.Run(ctx, c.stores.Crawl, c.stores.Links, c.stores.Segments, changeWriter(func(change index.Change, err error) bool {
+		if change.Document != nil && err == nil {
+			err = c.addUsage(ctx, change.Document, change.URL)
+		}
+		return yield(change, err) && err == nil
+	}), o); err != nil {
 		return fmt.Errorf("recrawl: %w", err)
 	}
 	return nil

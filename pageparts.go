@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -38,6 +39,25 @@ func (e *PageEvent) Parsed(ctx context.Context) (page.Parsed, error) {
 	}
 	d, err := partOf(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
 	return d.Parsed, err
+}
+
+// Usage returns what the page may be used for, as it says in headers and meta elements, and as the last
+// robots.txt of its site says: which of train-ai, search and other categories are allowed.
+func (e *PageEvent) Usage(ctx context.Context) (robots.Usage, error) {
+	u := robots.Usage{}
+	if e.parts == nil {
+		return u, nil
+	}
+	p, err := e.Parsed(ctx)
+	if err != nil {
+		return u, err
+	}
+	for _, m := range p.Meta {
+		if m.Name == "usage" {
+			u.Add(robots.ParseUsage(m.Value))
+		}
+	}
+	return u, e.parts.previous.c.addSiteUsage(ctx, u, e.URL)
 }
 
 // blockParts are the parts of the pages whose visits are in one block, read when

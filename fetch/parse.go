@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -125,6 +126,7 @@ func (r contentReader) readContent(ctx context.Context, v *visitResult, from *cr
 		v.parse.Signature = r.signSitemap(c)
 	}
 	v.parse.Meta = r.properties(&parsed)
+	addUsage(&parsed, c)
 	r.recordTag(&v.parse.Meta, from, c)
 	v.cut = parsed.OutlinksCut
 
@@ -139,6 +141,19 @@ func (r contentReader) readContent(ctx context.Context, v *visitResult, from *cr
 	v.text = &segment.Text{URL: from.URL, Text: parsed.Text}
 	parsed.Text = ""
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
+}
+
+// addUsage adds a property "usage" of what the page says in headers and meta elements that it may be used for.
+func addUsage(p *page.Parsed, c *page.Content) {
+	said := []string{c.Robots}
+	for _, m := range p.Meta {
+		if m.Name == "robots" {
+			said = append(said, m.Value)
+		}
+	}
+	if u := robots.PageUsage(said...); len(u) > 0 {
+		p.Meta = append(p.Meta, page.Property{Name: "usage", Value: u.String()})
+	}
 }
 
 // parse calls the parser, within the time that a page may take, and turns its

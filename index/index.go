@@ -58,6 +58,9 @@ type Document struct {
 	// not. Run does so only when it sees a visit after that, with the segment that holds
 	// the content.
 	UnavailableAfter time.Time `json:"unavailable_after,omitzero"`
+	// Usage is what the page says it may be used for, such as "search=y, train-ai=n"; empty if it says
+	// nothing. Consumer.Index of the crawler adds what the robots.txt of its site says: see robots.Usage.
+	Usage string `json:"usage,omitempty"`
 	// Segment names the segment that holds the content.
 	Segment string `json:"segment,omitempty"`
 	// BinaryContent has the bytes that were fetched, if requested; in JSON they

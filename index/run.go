@@ -319,6 +319,11 @@ func (j *job) add(ctx context.Context, name, url string, in input, content []byt
 		ContentType: v.ContentType, Fetched: v.Time, Segment: name, BinaryContent: content,
 		NoArchive: in.Data.Parsed.NoArchive, UnavailableAfter: in.Data.Parsed.UnavailableAfter,
 	}
+	for _, m := range in.Data.Parsed.Meta {
+		if m.Name == "usage" {
+			doc.Usage = m.Value
+		}
+	}
 	if rec := in.Record; rec != nil {
 		doc.Modified, doc.Signature, doc.Score = rec.Modified, hex.EncodeToString(rec.Signature), rec.Score
 	} else if in.Parse != nil {

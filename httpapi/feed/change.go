@@ -27,6 +27,7 @@ type Change struct {
 	Previous     *PreviousState     `json:"previous,omitempty"`
 	Text         *string            `json:"text,omitempty"`
 	PreviousText *string            `json:"previous_text,omitempty"`
+	Usage        string             `json:"usage,omitempty"`
 	Diff         *recrawl.EventDiff `json:"diff,omitempty"`
 }
 
@@ -39,7 +40,7 @@ type PreviousState struct {
 
 // Detail says what of a page is added to its event.
 type Detail struct {
-	// Text adds the text, and that before the change.
+	// Text adds the text, that before the change, and what the page and its site say it may be used for.
 	Text bool
 	// Diff adds how fields, links and words differ from before.
 	Diff bool
@@ -75,6 +76,11 @@ func NewChange(ctx context.Context, e *recrawl.PageEvent, with Detail) (Change, 
 		} else if ok {
 			c.PreviousText = &text
 		}
+		usage, err := e.Usage(ctx)
+		if err != nil {
+			return c, err
+		}
+		c.Usage = usage.String()
 	}
 	if with.Diff {
 		d, ok, err := e.Diff(ctx, diffContext)

@@ -1,4 +1,4 @@
-// Package documents reads PDF, Word, PowerPoint, Excel, OpenDocument and EPUB: title, text and links, each in a
+// Package documents reads PDF, Word, PowerPoint, Excel, OpenDocument, EPUB and Markdown: title, text and links, each in a
 // budget of time and memory. It reads no pictures and no encrypted files, and runs no macro or script. Start
 // with [Parser.With].
 package documents
@@ -58,16 +58,16 @@ const (
 )
 
 // Mux returns the parser under each media type that it reads, and under application/zip, as which
-// some servers send documents.
+// some servers send documents; it does not know llms.txt by its name, as With does.
 func (p *Parser) Mux() parse.Mux {
 	m := parse.Mux{}
-	for _, t := range []string{typePDF, "application/x-pdf", typeDOCX, typePPTX, typeXLSX, typeODT, typeODP, typeODS, typeEPUB, typeZIP} {
+	for _, t := range []string{typePDF, "application/x-pdf", typeDOCX, typePPTX, typeXLSX, typeODT, typeODP, typeODS, typeEPUB, typeZIP, typeMarkdown} {
 		m[t] = p
 	}
 	return m
 }
 
-// With returns a parser that reads documents by p and all else by rest.
+// With returns a parser that reads documents by p, a site's llms.txt as Markdown too, and all else by rest.
 func (p *Parser) With(rest parse.Parser) parse.Parser { return &combined{p.Mux(), rest} }
 
 type combined struct {
@@ -76,7 +76,11 @@ type combined struct {
 }
 
 func (c *combined) Parse(ctx context.Context, content *page.Content) (page.Parsed, error) {
-	if p := c.documents[parse.MediaType(content)]; p != nil {
+	p := c.documents[parse.MediaType(content)]
+	if p == nil && isLLMsTxt(content.URL) {
+		p = c.documents[typeMarkdown]
+	}
+	if p != nil {
 		return p.Parse(ctx, content)
 	}
 	return c.rest.Parse(ctx, content)
@@ -152,6 +156,9 @@ type document struct {
 }
 
 func (d *document) read(p *Parser) error {
+	if parse.MediaType(d.content) == typeMarkdown || isLLMsTxt(d.content.URL) {
+		return d.readMarkdown()
+	}
 	if isPDF(d.content.Body) {
 		r, err := p.pdfReader()
 		if err != nil {

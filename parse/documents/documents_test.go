@@ -83,6 +83,28 @@ func TestKit(t *testing.T) {
 	})
 }
 
+func TestLinksOfLLMsTxt(t *testing.T) {
+	c := page.Content{URL: "https://h.example/llms.txt", Type: "text/plain; charset=utf-8", Body: []byte(`# Example *site*
+
+> A site.
+
+## Docs
+- [Start](/start.md): how to [begin](https://other.example/a "Title")
+- <https://third.example/?q=1> a<b ](x [none]( [a](mailto:b@c) [b](#top)
+`)}
+	p, err := (&documents.Parser{}).With(htmlparse.Mux(&htmlparse.Parser{})).Parse(t.Context(), &c)
+	if err != nil || p.Title != "Example *site*" || !strings.Contains(p.Text, "how to") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	var links []string
+	for _, l := range p.Outlinks {
+		links = append(links, l.URL+" "+l.Anchor)
+	}
+	if got := strings.Join(links, ", "); got != "https://h.example/start.md Start, https://other.example/a begin, https://third.example/?q=1 " {
+		t.Error(got)
+	}
+}
+
 func TestRobotsHeaderOfADocumentCounts(t *testing.T) {
 	c := content(t, "burrows.odt")
 	c.Robots = "noindex,nofollow"

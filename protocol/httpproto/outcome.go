@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,7 +105,7 @@ func (c *Client) answer(u *url.URL, req protocol.Request, h *http.Response, resp
 	}
 	content := &resp.Content
 	content.Type = field(h.Header, "Content-Type")
-	content.Robots = directives.Text(h.Header["X-Robots-Tag"], c.o.Agent)
+	content.Robots = directives.Text(slices.Concat(h.Header["X-Robots-Tag"], usageDirectives(h.Header)), c.o.Agent)
 	content.Refresh = field(h.Header, "Refresh")
 	content.Truncated = h.StatusCode == http.StatusPartialContent
 	if o.Code == protocol.Success || o.Code == protocol.NotModified {
@@ -113,4 +114,16 @@ func (c *Client) answer(u *url.URL, req protocol.Request, h *http.Response, resp
 			resp.Modified = now
 		}
 	}
+}
+
+// usageDirectives returns what the headers Content-Usage (draft-ietf-aipref-attach) and TDM-Reservation say,
+// as directives that robots.PageUsage reads.
+func usageDirectives(h http.Header) (all []string) {
+	for _, value := range h["Content-Usage"] {
+		all = append(all, strings.ReplaceAll(value, " ", ""))
+	}
+	if h.Get("TDM-Reservation") == "1" {
+		all = append(all, "tdm=n")
+	}
+	return all
 }

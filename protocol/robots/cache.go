@@ -264,7 +264,9 @@ func (c *Cache) rulesOf(rec hostdb.Robots) *Rules {
 		if c.Parse != nil {
 			return c.Parse(rec.Body, products...)
 		}
-		return parse(rec.Body, products, c.maxBytes())
+		r := parse(rec.Body, products, c.maxBytes())
+		r.purposes = c.Purposes
+		return r
 	case !rec.FailingSince.IsZero() && rec.Fetched.Sub(rec.FailingSince) < maxFailing:
 		return unavailable()
 	case c.deniesAll(rec.Status):

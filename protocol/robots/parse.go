@@ -68,6 +68,11 @@ type parser struct {
 	named, delays                [2]bool
 	inGroup, inRules, afterDelay bool
 
+	// usages and afterUsage do for usage what delays and afterDelay do for Crawl-delay.
+	usages     [2]bool
+	afterUsage bool
+	usage      [2][]usageRule
+
 	found    bool // a group named a product
 	rules    [2][]rule
 	delay    [2]time.Duration
@@ -104,6 +109,8 @@ func (p *parser) line(b []byte) {
 				}
 			}
 		}
+	case fieldUsage:
+		p.usageLine(value)
 	case fieldSitemap:
 		value = strings.TrimSpace(value) // no URL holds white space of any kind
 		if value == "" || p.seen[value] {
@@ -121,19 +128,22 @@ func (p *parser) line(b []byte) {
 func (p *parser) userAgent(value string) {
 	if p.inRules {
 		p.named, p.inRules = [2]bool{}, false
-		p.afterDelay = true
+		p.afterDelay, p.afterUsage = true, true
 	}
 	if p.afterDelay {
 		p.delays, p.afterDelay = [2]bool{}, false
+	}
+	if p.afterUsage {
+		p.usages, p.afterUsage = [2]bool{}, false
 	}
 	p.inGroup = true
 	for v := range strings.SplitSeq(value, ",") {
 		v = trim(v)
 		switch {
 		case v == "*" || len(v) > 1 && v[0] == '*' && strings.IndexByte(space, v[1]) >= 0:
-			p.named[anyGroup], p.delays[anyGroup] = true, true
+			p.named[anyGroup], p.delays[anyGroup], p.usages[anyGroup] = true, true, true
 		case directives.Names(v, p.products):
-			p.named[ownGroup], p.delays[ownGroup] = true, true
+			p.named[ownGroup], p.delays[ownGroup], p.usages[ownGroup] = true, true, true
 			p.found = true
 		}
 	}
@@ -174,8 +184,12 @@ func (p *parser) finish() *Rules {
 		CrawlDelay:    p.delay[g],
 		HasCrawlDelay: p.hasDelay[g],
 		Sitemaps:      p.sitemaps,
+		usage:         p.usage[g],
 	}
 	r.rules, r.size = newRuleSet(p.rules[g])
+	for i := range r.usage {
+		r.size += 100 + len(r.usage[i].pattern)
+	}
 	for _, s := range r.Sitemaps {
 		r.size += 16 + len(s)
 	}
@@ -317,6 +331,7 @@ const (
 	fieldDisallow
 	fieldCrawlDelay
 	fieldSitemap
+	fieldUsage
 )
 
 // fields are the names of fields and their misspellings, in lower case, as
@@ -341,6 +356,8 @@ var fields = []struct {
 	{"crawl_delay", fieldCrawlDelay},
 	{"sitemap", fieldSitemap},
 	{"site-map", fieldSitemap},
+	{"content-usage", fieldUsage},
+	{"content-signal", fieldUsage},
 }
 
 // fieldOf returns what a line is about. As for Google, the name need only begin

@@ -62,7 +62,10 @@ type Rules struct {
 	deny  bool // forbid what no rule covers
 	rules ruleSet
 	allow func(path string) bool // decides instead of the above, unless nil
-	size  int                    // bytes in memory, about
+
+	usage    []usageRule
+	purposes []string // what the crawl is for: see Policy
+	size     int      // bytes in memory, about
 }
 
 // RuleSet is the result of another parser of robots.txt, from which [NewRules]
@@ -117,6 +120,10 @@ func unavailable() *Rules { return &Rules{deny: true, Unavailable: true} }
 // the origin: rules do not know their site. /robots.txt is always allowed.
 func (r *Rules) Allowed(url string) bool {
 	allowed, _ := r.decide(url)
+	if allowed {
+		purpose, _ := r.reserved(url)
+		return purpose == ""
+	}
 	return allowed
 }
 
@@ -125,6 +132,9 @@ func (r *Rules) Allowed(url string) bool {
 // the rules come from another parser.
 func (r *Rules) Explain(url string) (allowed bool, line string) {
 	allowed, by := r.decide(url)
+	if purpose, line := r.reserved(url); allowed && purpose != "" {
+		return false, fmt.Sprintf("line %d: Content-Usage: %s=n", line, purpose)
+	}
 	if by == nil {
 		return allowed, ""
 	}

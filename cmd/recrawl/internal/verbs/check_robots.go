@@ -76,11 +76,14 @@ func (a *app) printRobots(c *cli.Command, url string, rules *robots.Rules) error
 	}
 	if c.Bool("json") {
 		return a.printLine(map[string]any{"url": url, "allowed": allowed, "unavailable": rules.Unavailable, "line": line,
-			"crawl_delay_seconds": rules.CrawlDelay.Seconds(), "has_crawl_delay": rules.HasCrawlDelay, "sitemaps": rules.Sitemaps})
+			"crawl_delay_seconds": rules.CrawlDelay.Seconds(), "has_crawl_delay": rules.HasCrawlDelay, "sitemaps": rules.Sitemaps, "usage": rules.Usage(url).String()})
 	}
 	out := word + ":\t" + tabbed(url, line)
 	if rules.HasCrawlDelay {
 		out += fmt.Sprintf("\tCrawl-delay: %v", rules.CrawlDelay)
+	}
+	if u := rules.Usage(url); len(u) > 0 {
+		out += "\tusage: " + u.String()
 	}
 	_, err := fmt.Fprintln(a.out, out)
 	return err

@@ -113,6 +113,7 @@ func (a *app) sessionOptions(ctx context.Context, c *cli.Command, s *session, ne
 	}
 	o = flags.CrawlerOptions(c, s.conf)
 	o.Now, o.Logger = s.now, a.logger(c)
+	o.Robots.Purposes = c.StringSlice("purpose")
 	m, err := flags.ReadMemory(c)
 	if err != nil {
 		return o, err
