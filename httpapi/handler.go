@@ -306,7 +306,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, asJSON bool, err 
 		w.Header().Set("WWW-Authenticate", challenge)
 	case errors.Is(err, ErrForbidden):
 		f.Status = http.StatusForbidden
-	case errors.As(err, &bad) || errors.Is(err, urlfilter.ErrInvalid) || errors.Is(err, urlfilter.ErrRejected) || errors.Is(err, recrawl.ErrHost):
+	case errors.As(err, &bad) || errors.Is(err, urlfilter.ErrInvalid) || errors.Is(err, urlfilter.ErrRejected) || errors.Is(err, recrawl.ErrHost) || errors.Is(err, ErrQuery):
 		f.Status = http.StatusBadRequest
 	case errors.Is(err, errNoPage) || errors.Is(err, crawldb.ErrNotFound) || errors.Is(err, hostdb.ErrNotFound) || errors.Is(err, recrawl.ErrNoConsumer):
 		f.Status = http.StatusNotFound

@@ -566,6 +566,27 @@ func TestWorkersAreShown(t *testing.T) {
 	}
 }
 
+// fakeIndex finds one page, and cannot read queries with a quotation mark.
+type fakeIndex struct{}
+
+func (fakeIndex) Search(_ context.Context, query string, limit int) ([]Hit, error) {
+	if strings.Contains(query, `"`) {
+		return nil, fmt.Errorf("index: %w", ErrQuery)
+	}
+	return []Hit{{URL: "https://a.example/", Title: fmt.Sprint(query, " ", limit), Snippet: "<script>alert(1)</script>"}}, nil
+}
+
+func TestSearchInAnIndex(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Search = fakeIndex{} })
+	if r := get[searchResult](t, f, "/search?q=some+words&limit=7"); len(r.Hits) != 1 || r.Hits[0].Title != "some words 7" || !r.Complete {
+		t.Errorf("%+v", r)
+	}
+	checkInert(t, "/search", f.request(t, "GET", "/search?q=a", "").Body.String())
+	if w := f.request(t, "GET", "/search?q=%22", ""); w.Code != 400 {
+		t.Errorf("%d", w.Code)
+	}
+}
+
 // Requests beyond those that are worked on wait, and are refused after a while.
 func TestRequestsInALoopAreBounded(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Concurrent, o.Timeout = 1, 20*time.Millisecond })

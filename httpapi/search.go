@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ type Hit struct {
 	Snippet string  `json:"snippet,omitempty"`
 	Score   float64 `json:"score,omitempty"`
 }
+
+// ErrQuery is what the error of a [Searcher] is if it cannot read the query. It is answered with status 400.
+var ErrQuery = errors.New("the query cannot be read")
 
 type searchResult struct {
 	Query string `json:"query"`

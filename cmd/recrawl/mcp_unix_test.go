@@ -5,6 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,16 @@ func TestAgentUsesACrawl(t *testing.T) {
 	}
 	if a.call("explain_url", map[string]any{"url": seed}, &explained); len(explained.Visits) < 2 {
 		t.Errorf("not fetched now: %+v", explained)
+	}
+	index := "bleve:" + filepath.Join(t.TempDir(), "index")
+	ok(t, "index", "-d", s.dir, "-to", index)
+	b := startAgent(t, "-d", s.dir, "-index", index)
+	defer b.s.Close()
+	if b.call("search_pages", map[string]any{"words": `title:"` + page.Title + `"`}, &found); len(found.Hits) == 0 || found.Hits[0].URL != seed {
+		t.Errorf("search for %q in the index: %+v", page.Title, found)
+	}
+	if r := recrawl(t, "mcp", "-d", s.dir, "-index", "bleve:"+t.TempDir()); r.code != 1 {
+		t.Errorf("%+v", r)
 	}
 	if r := recrawl(t, "mcp", "-d", s.dir, "-allow", "anything"); r.code != 2 || !strings.Contains(r.err, "-allow") {
 		t.Errorf("%+v", r)

@@ -55,7 +55,7 @@ func servePages(ctx context.Context, db *pebblestore.DB, crawler *recrawl.Crawle
 		return
 	}
 	stores := recrawl.Stores{Crawl: db.Crawl(), Hosts: db.Hosts(), Links: db.Links(), Segments: db.Segments()}
-	pages := sync.OnceValues(func() (http.Handler, error) { return NewPages(crawler, stores, db.Dir(), nil) })
+	pages := sync.OnceValues(func() (http.Handler, error) { return NewPages(crawler, stores, db.Dir(), nil, nil) })
 	server := http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, err := pages()
 		if err != nil {
@@ -74,10 +74,11 @@ func servePages(ctx context.Context, db *pebblestore.DB, crawler *recrawl.Crawle
 	<-done
 }
 
-// NewPages returns the pages of a crawl for requests that [AllowIn] has been called for. The clock may be nil.
-func NewPages(crawler *recrawl.Crawler, stores recrawl.Stores, name string, now func() time.Time) (http.Handler, error) {
+// NewPages returns the pages of a crawl for requests that [AllowIn] has been called for. The clock and the search may
+// be nil.
+func NewPages(crawler *recrawl.Crawler, stores recrawl.Stores, name string, now func() time.Time, search httpapi.Searcher) (http.Handler, error) {
 	return httpapi.New(httpapi.Options{
-		Crawler: crawler, Stores: stores, Title: "recrawl: " + filepath.Base(name), Now: now, Markdown: markdown,
+		Crawler: crawler, Stores: stores, Title: "recrawl: " + filepath.Base(name), Now: now, Markdown: markdown, Search: search,
 		Guard: httpapi.Guard{Hosts: []string{"*"}, Authorize: func(r *http.Request, a httpapi.Action) error {
 			for allowed := range strings.SplitSeq(r.Header.Get(allowHeader), ",") {
 				if allowed == string(a) {

@@ -23,6 +23,7 @@ type crawlPages struct {
 	a     *app
 	c     *cli.Command
 	guard httpapi.Guard
+	index *indexPages // nil without -index
 
 	mu   sync.Mutex
 	open *openPages // nil if the crawl is not open
@@ -64,6 +65,10 @@ func (p *crawlPages) serve(w http.ResponseWriter, r *http.Request) {
 
 // answer answers a request that was checked, and for which control.AllowIn was called.
 func (p *crawlPages) answer(w http.ResponseWriter, r *http.Request) {
+	if p.index.serves(r) {
+		p.index.ServeHTTP(w, r)
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), pagesPatience)
 	defer cancel()
 	for {
@@ -127,7 +132,7 @@ func (p *crawlPages) acquire(ctx context.Context, change bool) (*openPages, erro
 		return nil, err
 	}
 	stores := recrawl.Stores{Crawl: o.s.db.Crawl(), Hosts: o.s.db.Hosts(), Links: o.s.db.Links(), Segments: o.s.db.Segments()}
-	if o.pages, err = control.NewPages(o.s.crawler, stores, crawls.WithoutPassword(p.c.String("d")), o.s.now); err != nil {
+	if o.pages, err = control.NewPages(o.s.crawler, stores, crawls.WithoutPassword(p.c.String("d")), o.s.now, nil); err != nil {
 		return nil, errors.Join(err, o.s.end())
 	}
 	p.open = o
@@ -167,11 +172,12 @@ func (p *crawlPages) close(o *openPages) {
 	close(o.done)
 }
 
-// Close closes the crawl. No request may be under way.
-func (p *crawlPages) Close() {
+// Close closes the crawl and the index. No request may be under way.
+func (p *crawlPages) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open != nil {
 		p.end(p.open)
 	}
+	return p.index.Close()
 }

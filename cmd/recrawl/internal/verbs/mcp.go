@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -31,6 +32,7 @@ agent names the command and its arguments, for example:
   {"mcpServers": {"crawl": {"command": "recrawl", "args": ["mcp", "-d", "/srv/crawl"]}}}`,
 		Flags: flags.Join(flags.Dir(),
 			&cli.StringSliceFlag{Name: "allow", Usage: "let the agent do this `ACTION`: fetch, signal, add_seeds, or all; may be repeated"},
+			searchIndexFlag(),
 			&cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler, as in explain"},
 			flags.URLRules(), flags.Scheduling(), flags.MinFree(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -47,12 +49,15 @@ agent names the command and its arguments, for example:
 				return err
 			}
 			pages := &crawlPages{a: a, c: c, guard: httpapi.Guard{Authorize: httpapi.Allow(allowed...)}}
-			defer pages.Close()
-			err := mcp.NewServer(mcp.Options{Pages: pages, Allow: allowed, Version: mcpVersion}).Run(ctx, &sdk.StdioTransport{})
+			var err error
+			if pages.index, err = openIndexPages(c); err != nil {
+				return err
+			}
+			err = mcp.NewServer(mcp.Options{Pages: pages, Allow: allowed, Version: mcpVersion}).Run(ctx, &sdk.StdioTransport{})
 			if ctx.Err() != nil {
 				err = nil // that is how it ends
 			}
-			return err
+			return errors.Join(err, pages.Close())
 		},
 	}
 }

@@ -47,6 +47,7 @@ mcp.`,
 			&cli.StringSliceFlag{Name: "allow", Usage: "let users of the pages do this `ACTION`; may be repeated"},
 			&cli.StringSliceFlag{Name: "host", Usage: "a `NAME` under which the pages are requested, beside localhost; may be repeated"},
 			&cli.StringFlag{Name: "token-file", Usage: "answer only those who know the token in `FILE`"},
+			searchIndexFlag(),
 			&cli.BoolFlag{Name: "mcp", Usage: "serve the Model Context Protocol at /mcp, too"},
 			&cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler, as in explain"},
 			flags.URLRules(), flags.Scheduling(), flags.MinFree(), flags.Reporting()),
@@ -65,11 +66,20 @@ func (a *app) servePages(ctx context.Context, c *cli.Command) error {
 	if err := a.tryCrawl(ctx, c); err != nil {
 		return err
 	}
+	pages := &crawlPages{a: a, c: c, guard: guard}
+	if pages.index, err = openIndexPages(c); err != nil {
+		return err
+	}
+	err = a.serveAt(ctx, c, pages)
+	return errors.Join(err, pages.Close())
+}
+
+// serveAt serves pages at the address that -listen names, until the context ends.
+func (a *app) serveAt(ctx context.Context, c *cli.Command, pages *crawlPages) error {
 	l, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
 		return fmt.Errorf("-listen: %w", err)
 	}
-	pages := &crawlPages{a: a, c: c, guard: guard}
 	var handler http.Handler = pages
 	if c.Bool("mcp") {
 		handler = withMCP(pages, readActions(c))
@@ -100,7 +110,6 @@ func (a *app) servePages(ctx context.Context, c *cli.Command) error {
 		}
 		err = nil // that is how it ends
 	}
-	pages.Close()
 	return err
 }
 
