@@ -11,8 +11,7 @@
 // rules: robots.txt, types, budgets of requests and bytes. The browser looks up no names and has
 // no other way out.
 //
-// Each page has a browser context of its own, without the cookies, the storage and the cache of
-// others. Time in a page is virtual: timers run ahead while nothing is loading, so that a page
+// Each page has a browser context of its own, without the cookies and the storage of others. Time in a page is virtual: timers run ahead while nothing is loading, so that a page
 // that shows its text after three seconds costs none of them.
 //
 // A page that navigates away by a script is not followed: its content is what it was, with the
@@ -130,7 +129,7 @@ type Options struct {
 	OnPage func(Report)
 }
 
-// Limits bound the cost of pages. In each, zero means the default.
+// Limits bound the cost of pages. In each, zero means the default; only Cache may be negative.
 type Limits struct {
 	// Pages is how many are rendered at once; zero means 4. Further ones wait; their visits
 	// are made already.
@@ -147,6 +146,10 @@ type Limits struct {
 	// Memory limits each process of pages, on Linux only; zero means 768 MiB. The heap of
 	// scripts is limited to 256 MiB in any case.
 	Memory int64
+	// Cache limits the answers that are kept in memory for other pages, if servers allow it
+	// (Cache-Control): the scripts of a site are not requested for each of its pages. Zero means
+	// 64 MiB, negative keeps none.
+	Cache int64
 	// PagesPerBrowser is after how many pages a browser is replaced; zero means 500.
 	PagesPerBrowser int
 }
@@ -208,6 +211,7 @@ func New(o Options) (*Protocol, error) {
 	orDefault(&l.Requests, 150)
 	orDefault(&l.Bytes, 32<<20)
 	orDefault(&l.Memory, 768<<20)
+	orDefault(&l.Cache, 64<<20)
 	orDefault(&l.PagesPerBrowser, 500)
 	for i, r := range o.Rules {
 		if r.Pattern == nil || r.Mode > Never {

@@ -329,10 +329,35 @@ func (t *tab) leaves(url string) {
 	}
 }
 
-// snapshotScript writes down the DOM, at most so many UTF-16 units of it.
+// snapshotScript writes down the DOM, at most so many UTF-16 units of it. Open shadow trees are
+// written in the place of the elements that have them, since parsers do not read templates.
 const snapshotScript = `(() => {
 	const doctype = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + "\n" : "";
-	const s = document.documentElement ? document.documentElement.outerHTML : "";
+	const root = document.documentElement;
+	if (!root) return {dom: doctype, cut: false};
+	let s = "";
+	const shadows = n => { for (const e of n.querySelectorAll("*")) if (e.shadowRoot) return true; return false };
+	if (shadows(document)) {
+		const empty = /^(area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
+		const raw = /^(script|style|xmp|iframe|noembed|noframes|noscript|plaintext)$/;
+		const text = t => t.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+		const write = (n, plain) => {
+			if (s.length > LIMIT) return;
+			if (n.nodeType === 3) { s += plain ? n.data : text(n.data); return }
+			if (n.nodeType !== 1) return;
+			const name = n.localName;
+			s += "<" + name;
+			for (const a of n.attributes) s += " " + a.name + '="' + a.value.replace(/&/g, "&amp;").replace(/"/g, "&quot;") + '"';
+			s += ">";
+			if (empty.test(name)) return;
+			let children = n.shadowRoot ? n.shadowRoot.childNodes : n.childNodes;
+			if (name === "slot" && n.assignedNodes && n.assignedNodes().length) children = n.assignedNodes();
+			for (const c of children) write(c, raw.test(name));
+			s += "</" + name + ">";
+		};
+		try { write(root, false) } catch { s = "" } // nested too deep
+	}
+	s = s || root.outerHTML;
 	return {dom: doctype + s.slice(0, LIMIT), cut: s.length > LIMIT};
 })()`
 

@@ -39,7 +39,7 @@ type browser struct {
 }
 
 func newPool(o *Options) (*pool, error) {
-	x, err := newProxy(o.Client)
+	x, err := newProxy(o.Client, o.Limits.Cache)
 	if err != nil {
 		return nil, fmt.Errorf("chromeproto: %w", err)
 	}

@@ -46,8 +46,8 @@ type proxy struct {
 	pages map[string]*traffic
 }
 
-// newProxy starts a proxy whose requests are made by the transport of a client.
-func newProxy(client *httpproto.Client) (*proxy, error) {
+// newProxy starts a proxy whose requests are made by the transport of a client, with a cache.
+func newProxy(client *httpproto.Client, cacheBytes int64) (*proxy, error) {
 	keys, err := newLeafKeys()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func newProxy(client *httpproto.Client) (*proxy, error) {
 	}
 	quiet := log.New(io.Discard, "", 0) // servers and pages make the errors
 	p.reverse = &httputil.ReverseProxy{
-		Rewrite: p.rewrite, Transport: p.transport, FlushInterval: -1, ErrorLog: quiet,
+		Rewrite: p.rewrite, Transport: newCache(p.transport, cacheBytes), FlushInterval: -1, ErrorLog: quiet,
 		ModifyResponse: modifyResponse, ErrorHandler: answerError,
 	}
 	p.outer = &http.Server{Handler: http.HandlerFunc(p.serveOuter), ReadHeaderTimeout: helloTime, IdleTimeout: idleTime, ErrorLog: quiet}

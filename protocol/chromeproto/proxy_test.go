@@ -27,7 +27,7 @@ func newTestProxy(t *testing.T, o httpproto.Options, adjust func(*traffic)) (*pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProxy(client)
+	p, err := newProxy(client, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestProxyVerifiesCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProxy(client)
+	p, err := newProxy(client, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

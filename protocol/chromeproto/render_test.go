@@ -193,6 +193,49 @@ func TestRulesSayWhatIsRendered(t *testing.T) {
 	}
 }
 
+// Text and links of web components are in the content, in the order in which they are shown.
+func TestShadowTreesAreContent(t *testing.T) {
+	s := httptest.NewServer(html(map[string]string{"/": `<!DOCTYPE html><p>light &lt;b&gt;</p><my-card title='"a" &amp; b'>slotted<b slot=s>named</b></my-card><script>
+		customElements.define("my-card", class extends HTMLElement { connectedCallback() {
+			this.attachShadow({mode: "open"}).innerHTML = "<style>b { color: red }</style><a href=/in>inside</a> <slot></slot>, <slot name=s>none</slot><my-note></my-note><br>" } })
+		customElements.define("my-note", class extends HTMLElement { connectedCallback() { this.attachShadow({mode: "open"}).innerHTML = "<i>note</i>" } })</script>`}))
+	defer s.Close()
+	p := newProtocol(t, chromeproto.Options{Mode: chromeproto.Always, IgnoreRobots: true})
+	want := `<p>light &lt;b&gt;</p><my-card title="&quot;a&quot; &amp; b"><style>b { color: red }</style><a href="/in">inside</a> <slot>slotted</slot>, <slot name="s"><b slot="s">named</b></slot><my-note><i>note</i></my-note><br></my-card>`
+	if r := get(t, p, s.URL+"/"); !strings.Contains(string(r.Content.Body), want) {
+		t.Errorf("%s", r.Content.Body)
+	}
+}
+
+// The scripts of a site are requested once, if the server allows it.
+func TestScriptsOfASiteAreShared(t *testing.T) {
+	var scripts, data atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/app.js":
+			scripts.Add(1)
+			w.Header().Set("Cache-Control", "public, max-age=3600")
+			fmt.Fprint(w, `fetch("/data").then(r => r.text()).then(t => root.innerHTML = t)`)
+		case "/data":
+			data.Add(1)
+			fmt.Fprint(w, "hello")
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<div id=root></div><script src=/app.js></script>")
+		}
+	}))
+	defer s.Close()
+	p := newProtocol(t, chromeproto.Options{Mode: chromeproto.Always, IgnoreRobots: true})
+	for i := range 3 {
+		if r := get(t, p, fmt.Sprintf("%s/%d", s.URL, i)); !strings.Contains(string(r.Content.Body), "hello") {
+			t.Errorf("%s", r.Content.Body)
+		}
+	}
+	if scripts.Load() != 1 || data.Load() != 3 {
+		t.Errorf("%d requests for the script, %d for data", scripts.Load(), data.Load())
+	}
+}
+
 // The requests of a page obey robots.txt, in https and in workers too, and blocked types.
 func TestRequestsOfPagesObeyRules(t *testing.T) {
 	var mu sync.Mutex
