@@ -29,10 +29,12 @@ const (
 func NeedsBrowser(body []byte) bool {
 	s := inspect(body[:min(len(body), maxDetected)])
 	switch {
-	case s.externals == 0 && s.inline < someScript, s.letters >= enoughText, s.leads:
+	case s.externals == 0 && s.inline == 0, s.letters >= enoughText, s.leads:
 		return false
 	case s.emptyRoot, s.asks:
 		return true
+	case s.externals == 0 && s.inline < someScript:
+		return false
 	}
 	return s.letters < fewLetters && s.links < 3 && s.objects == 0 && !s.filledRoot
 }
@@ -97,7 +99,8 @@ func inspect(body []byte) (s signs) {
 			switch tag {
 			case "script":
 				kind := strings.ToLower(attr["type"])
-				if script = kind == "" || kind == "module" || strings.Contains(kind, "javascript"); script && attr["src"] != "" {
+				script = kind == "" || kind == "module" || strings.Contains(kind, "javascript")
+				if script && attr["src"] != "" || kind == "module" { // modules import others
 					s.externals++
 				}
 				hidden, hiddenDepth = tag, 1

@@ -31,6 +31,9 @@ func TestNeedsBrowser(t *testing.T) {
 		{"root that is never closed", `<html><body><script src=a.js></script><div id=root>`, true},
 		{"Web component app", `<!doctype html><html><body><script type="module" src="/app.js"></script><my-app></my-app></body></html>`, true},
 
+		{"Lit, from an import map", `<!doctype html><html><body><my-element></my-element><script type="importmap">{"imports": {"lit": "/lit.js"}}</script><script type="module">import {html, render} from "lit"; render(html` + "`<p>text</p>`" + `, document.body)</script></body></html>`, true},
+		{"small inline script for an empty root", `<!doctype html><div id=root></div><script>fetch("/api").then(r => r.text()).then(t => root.innerHTML = t)</script>`, true},
+
 		{"static prose", `<html><body><h1>Harbour</h1>` + prose + `</body></html>`, false},
 		{"prose with analytics", `<html><head>` + analytics + `</head><body>` + prose + `</body></html>`, false},
 		{"Next.js, rendered by the server", `<html><head><script src="/_next/main.js"></script></head><body><div id="__next"><main>` + prose + `</main></div></body></html>`, false},

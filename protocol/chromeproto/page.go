@@ -165,6 +165,7 @@ func (t *tab) open(ctx context.Context) error {
 	}{
 		{"Page.enable", nil},
 		{"Inspector.enable", nil},
+		{"Emulation.setDeviceMetricsOverride", obj{"width": 1280, "height": t.pool.windowHeight(), "deviceScaleFactor": 1, "mobile": false}},
 		{"Fetch.enable", obj{"patterns": patterns, "handleAuthRequests": true}},
 	} {
 		if err := t.call(ctx, c.method, c.params, nil); err != nil {
@@ -172,6 +173,15 @@ func (t *tab) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// windowHeight returns the height of windows: what pages load when it is scrolled to is content,
+// but a picture is one of a usual window.
+func (p *pool) windowHeight() int {
+	if p.o.Screenshot != nil {
+		return 1024
+	}
+	return 8000
 }
 
 // close ends the page, whatever it is doing.

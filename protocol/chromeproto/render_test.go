@@ -207,6 +207,21 @@ func TestShadowTreesAreContent(t *testing.T) {
 	}
 }
 
+// What a page adds when it is scrolled to is content.
+func TestLazyPartsAreContent(t *testing.T) {
+	s := httptest.NewServer(html(map[string]string{"/": `<!DOCTYPE html><div id=root></div><div style="height: 5000px"></div><div id=more></div><script>
+		new IntersectionObserver(all => { if (all[0].isIntersecting) more.innerHTML = "<b>lazy part</b>" }).observe(more)
+		requestIdleCallback(() => { root.innerHTML += "<b>idle part</b>" }); requestAnimationFrame(() => { root.innerHTML += "<b>drawn part</b>" })</script>`}))
+	defer s.Close()
+	p := newProtocol(t, chromeproto.Options{IgnoreRobots: true})
+	body := string(get(t, p, s.URL+"/").Content.Body)
+	for _, part := range []string{"lazy", "idle", "drawn"} {
+		if !strings.Contains(body, "<b>"+part+" part</b>") {
+			t.Errorf("no %s part:\n%s", part, body)
+		}
+	}
+}
+
 // The scripts of a site are requested once, if the server allows it.
 func TestScriptsOfASiteAreShared(t *testing.T) {
 	var scripts, data atomic.Int64
