@@ -1,6 +1,8 @@
 package recrawl_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/groups"
+	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/webtest"
 	"github.com/recrawl/recrawl/scoring"
 	"github.com/recrawl/recrawl/stores/memstore"
@@ -219,5 +222,122 @@ func TestWorkerRefusesOptionsForOnePlace(t *testing.T) {
 	defer k.Close()
 	if _, err := k.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "PageRank") {
 		t.Errorf("PageRank over two groups: %v", err)
+	}
+}
+
+func TestRowsFromOutsideReachTheirGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &webtest.Web{Hosts: 6, PagesPerHost: 5, WordsPerPage: 10, Calm: true}
+		d := newDividedCrawl(t, 3)
+		defer d.Close()
+		o := recrawl.Options{Agent: "recrawl-test", Protocol: web.Protocol()}
+		o.Run.Wait = true
+		k, err := recrawl.NewWorker(d, o, recrawl.WorkerOptions{Name: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := k.Run(ctx)
+			ended <- err
+		}()
+		if err := k.Inject(t.Context(), "http://news.example.test/", "http://docs.example.test/", "mailto:nobody@example.test"); err == nil || !strings.Contains(err.Error(), "mailto:") {
+			t.Errorf("a seed that is no page: %v", err)
+		}
+		time.Sleep(time.Hour)
+		all, _ := d.contents(t, false)
+		for _, u := range []string{"http://news.example.test/", "http://docs.example.test/"} {
+			if !strings.HasPrefix(all[u], "db_fetched") {
+				t.Errorf("the seed %s is %q", u, all[u])
+			}
+		}
+		before := web.Count("http://docs.example.test/")
+		if err := k.FetchNow(t.Context(), "http://docs.example.test/"); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Signal(t.Context(), "http://news.example.test/", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Signal(t.Context(), "http://unknown.example.test/", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		signalled := web.Count("http://news.example.test/")
+		time.Sleep(5 * time.Minute)
+		if n := web.Count("http://docs.example.test/"); n != before+1 {
+			t.Errorf("a page that was to be fetched now was fetched %d times", n-before)
+		}
+		if n := web.Count("http://news.example.test/"); n != signalled+1 {
+			t.Errorf("a page with a signal was fetched %d times", n-signalled)
+		}
+		stop()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("Run: %v", err)
+		}
+		state, err := d.State(t.Context())
+		if err != nil || len(state.Workers) > 0 || state.Groups[0].Owner != "" {
+			t.Errorf("after Run the state is %+v, %v", state, err)
+		}
+	})
+}
+
+// TestHostOfKilledWorkerIsAskedSoon kills a worker in the middle of a request: the grant that it has
+// not given back must not keep its successor from the host for longer than a pause.
+func TestHostOfKilledWorkerIsAskedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &webtest.Web{Hosts: 1, PagesPerHost: 5, WordsPerPage: 10, Calm: true}
+		d := newDividedCrawl(t, 1)
+		defer d.Close()
+		first := recrawl.Options{Agent: "recrawl-test"}
+		hanging := make(chan struct{})
+		first.Protocol = protocolFunc(func(ctx context.Context, r protocol.Request) (protocol.Response, error) {
+			if strings.HasSuffix(r.URL, "robots.txt") {
+				return web.Protocol().Fetch(ctx, r)
+			}
+			close(hanging)
+			<-t.Context().Done()
+			return protocol.Response{}, errors.New("the process is dead")
+		})
+		k, err := recrawl.NewWorker(deadEngine{d, hanging}, first, recrawl.WorkerOptions{Name: "dead"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Inject(t.Context(), "http://news.example.test/"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go k.Run(ctx)
+		<-hanging
+		began := time.Now()
+		o := recrawl.Options{Agent: "recrawl-test", Protocol: web.Protocol()}
+		next, err := recrawl.NewWorker(d, o, recrawl.WorkerOptions{Name: "next"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Close()
+		go next.Run(ctx)
+		for web.Count("http://news.example.test/") == 0 {
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took < 15*time.Second || took > 45*time.Second {
+			t.Errorf("the next worker asked the host after %v", took)
+		}
+	})
+}
+
+// deadEngine answers nothing once the process is dead.
+type deadEngine struct {
+	*dividedCrawl
+	dead chan struct{}
+}
+
+func (e deadEngine) Renew(ctx context.Context, owner string) ([]groups.Lease, error) {
+	select {
+	case <-e.dead:
+		return nil, errors.New("the process is dead")
+	default:
+		return e.dividedCrawl.Renew(ctx, owner)
 	}
 }
