@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -20,8 +21,13 @@ import (
 
 // groupShare is what the crawler of one group shares with those of the others.
 type groupShare struct {
-	member *groups.Member
 	engine groups.Engine
+	router *groups.Router
+	// member changes between rounds only.
+	member atomic.Pointer[groups.Member]
+	// taking and sending say that slots move to the group or from it, and that its rounds have
+	// stopped for that. They are guarded by Crawler.updateMutex.
+	taking, sending bool
 	// turns has room for as many stages as may use a processor at the same time.
 	turns chan struct{}
 	// threads returns the share of a fetch that begins now in a number of threads.
@@ -33,7 +39,7 @@ func (c *Crawler) group() *groups.Member {
 	if c.share == nil {
 		return nil
 	}
-	return c.share.member
+	return c.share.member.Load()
 }
 
 // takeTurn waits until a stage may use a processor, and returns the function that ends it.
@@ -66,8 +72,14 @@ func (c *Crawler) receive(ctx context.Context, in *groups.Inbox) error {
 		return err
 	}
 	defer c.updateMutex.unlock()
+	if c.share.sending { // what is folded now might come too late to be sent
+		return nil
+	}
 	for !in.Empty() {
-		if err := c.receiveSome(ctx, in); err != nil {
+		switch err := c.receiveSome(ctx, in); {
+		case errors.Is(err, errNotMoving):
+			return nil
+		case err != nil:
 			return fmt.Errorf("recrawl: group %d: %w", in.Group, err)
 		}
 		c.wake()
@@ -87,13 +99,15 @@ func (c *Crawler) receiveSome(ctx context.Context, in *groups.Inbox) error {
 	if err != nil {
 		return err
 	}
-	var records, anchors, seeds, signals, fetches []groups.Item
+	var records, anchors, seeds, signals, fetches, moved []groups.Item
 	for _, r := range rows {
 		for it, err := range groups.Items(r.Text) {
 			switch {
 			case err != nil:
 				return fmt.Errorf("row %d of group %d: %w", r.Number, r.Source, err)
-			case !c.share.member.Owns(it.URL): // it is passed on
+			case isMoveItem(it.Value[0]):
+				moved = append(moved, it)
+			case !c.group().Owns(it.URL): // it is passed on
 				records = append(records, it)
 			case it.Value[0] == anchorsItem:
 				anchors = append(anchors, it)
@@ -108,7 +122,11 @@ func (c *Crawler) receiveSome(ctx context.Context, in *groups.Inbox) error {
 			}
 		}
 	}
-	if err := c.mergeAnchors(ctx, anchors); err != nil {
+	moreAnchors, err := c.takeMoved(ctx, moved, marks)
+	if err != nil {
+		return err
+	}
+	if err := c.mergeAnchors(ctx, append(anchors, moreAnchors...)); err != nil {
 		return err
 	}
 	if err := c.takeSeeds(ctx, seeds); err != nil {
@@ -204,7 +222,7 @@ func (c *Crawler) invertForAll(ctx context.Context, name string) (linkdb.InvertR
 	if err != nil {
 		return r, err
 	}
-	out := groups.NewOutbox(c.share.member, c.stores.Crawl)
+	out := groups.NewOutbox(c.group(), c.stores.Crawl)
 	send := func(reached string) error {
 		marks, err := out.Cut(ctx)
 		if err != nil {
@@ -219,7 +237,7 @@ func (c *Crawler) invertForAll(ctx context.Context, name string) (linkdb.InvertR
 	last := ""
 	o := c.opts.Invert
 	o.Divert = func(ctx context.Context, e linkdb.Entry) (bool, error) {
-		if c.share.member.Owns(e.URL) {
+		if c.group().Owns(e.URL) {
 			return false, nil
 		}
 		if cursor == invertDone || crawldb.Key(e.URL) <= cursor {
@@ -251,7 +269,7 @@ func (c *Crawler) removeFolded(ctx context.Context, t *groups.Table) error {
 		return err
 	}
 	defer c.updateMutex.unlock()
-	marks, err := groups.Folded(ctx, c.share.engine, t, c.share.member.ID)
+	marks, err := groups.Folded(ctx, c.share.engine, t, c.group().ID)
 	if err != nil || len(marks) == 0 {
 		return err
 	}

@@ -487,7 +487,13 @@ func (s *simulation) fault(most int) {
 	long := time.Duration(s.rnd.Int64N(int64(3 * simulationLease)))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch n := s.rnd.IntN(10); {
+	switch n := s.rnd.IntN(12); {
+	case n >= 10:
+		if err := s.move(); err == nil {
+			s.counts["move"]++
+		} else if !errors.Is(err, groups.ErrTaken) {
+			s.breakf("%v", err)
+		}
 	case n < 2:
 		s.counts["kill"]++
 		w.killed = true
@@ -530,11 +536,35 @@ func (s *simulation) fault(most int) {
 	}
 }
 
+// move begins to split a group, or to merge two.
+func (s *simulation) move() error {
+	ctx := s.t.Context()
+	t, err := s.engine.Table(ctx)
+	if err != nil {
+		return err
+	}
+	i := s.rnd.IntN(len(t.Groups))
+	g := t.Groups[i]
+	if s.rnd.IntN(2) == 0 && g.To-g.From > 1 && len(t.Groups) < 4**simulationWorkers {
+		_, err := groups.Split(ctx, s.engine, g.ID)
+		return err
+	}
+	for _, to := range t.Groups {
+		if to.ID != g.ID && g.From < g.To && (to.From == to.To || to.To == g.From || to.From == g.To) {
+			return groups.Merge(ctx, s.engine, g.ID, to.ID)
+		}
+	}
+	return nil
+}
+
 // quiet reports whether nothing is due, under way or on its way; otherwise it says what is.
 func (s *simulation) quiet(ctx context.Context) string {
 	table, err := s.engine.Table(ctx)
 	if err != nil {
 		return err.Error()
+	}
+	if table.Moving != nil {
+		return fmt.Sprintf("slots are being moved: %+v", *table.Moving)
 	}
 	for _, g := range table.Groups {
 		db := s.dbs[g.ID]

@@ -147,7 +147,7 @@ func (c *Crawler) fetchOptions(parsing bool) fetch.Options {
 	o.Now, o.Logger = c.opts.Now, c.opts.Logger
 	o.Politeness.Lookup = c.lookup()
 	if c.share != nil {
-		o.Following.Within = c.share.member.Owns
+		o.Following.Within = c.group().Owns
 		o.Threads = c.share.threads(o.Threads)
 	}
 	if parsing {

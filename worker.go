@@ -200,7 +200,9 @@ func (w *Worker) loadTable(ctx context.Context) error {
 	if w.router == nil {
 		w.router = t.Routing.Router()
 	}
-	w.table = t
+	if t.Version > w.table.Version { // of two calls at the same time the later may have the older one
+		w.table = t
+	}
 	return nil
 }
 
@@ -244,6 +246,9 @@ func (w *Worker) tend(ctx context.Context) error {
 	sent := time.Now()
 	leases, err := w.engine.Renew(ctx, w.name)
 	if err != nil {
+		return err
+	}
+	if err := w.loadTable(ctx); err != nil {
 		return err
 	}
 	state, err := w.engine.State(ctx)
@@ -438,11 +443,17 @@ func (p leasedProtocol) Fetch(ctx context.Context, r protocol.Request) (protocol
 func (w *Worker) begin(ctx context.Context, l groups.Lease, sent time.Time) error {
 	w.mu.Lock()
 	_, known := w.held[l.Group]
-	t := w.table
 	w.mu.Unlock()
 	if known {
 		return nil
 	}
+	// The owner before may have seen a table that this worker has not.
+	if err := w.loadTable(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	t := w.table
+	w.mu.Unlock()
 	s, err := w.engine.Open(ctx, l)
 	if err != nil {
 		return err
@@ -453,7 +464,8 @@ func (w *Worker) begin(ctx context.Context, l groups.Lease, sent time.Time) erro
 	if l.Epoch > 1 || w.begun[l.Group] {
 		s.Hosts = &inheritedHosts{Store: s.Hosts, member: member, by: w.opts.Fetch.Politeness.By, seen: map[string]bool{}}
 	}
-	share := &groupShare{member: member, engine: w.engine, turns: w.turns, threads: w.threads}
+	share := &groupShare{engine: w.engine, router: w.router, turns: w.turns, threads: w.threads}
+	share.member.Store(member)
 	stores := Stores{Crawl: s.Crawl, Hosts: s.Hosts, Links: s.Links, Segments: s.Segments}
 	w.begun[l.Group] = true
 	g.crawler, err = newCrawler(stores, w.groupOptions(g, len(t.Groups)), share)
@@ -567,7 +579,18 @@ func (w *Worker) rounds(ctx context.Context, g *heldGroup) error {
 	for {
 		w.mu.Lock()
 		g.idle, g.pending = false, false
+		t := w.table
 		w.mu.Unlock()
+		c.share.member.Store(t.Member(g.lease.Group, w.router))
+		if m := t.Moving; m != nil && (m.From == g.lease.Group || m.To == g.lease.Group) {
+			if err := w.moveBetweenRounds(ctx, c, &t); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.setMoving(ctx, false, false); err != nil {
+			return err
+		}
 		r, err := c.oneRound(ctx, c.generateOptions(), calledByRun)
 		w.mu.Lock()
 		w.report.add(r)
@@ -605,6 +628,30 @@ func (w *Worker) rounds(ctx context.Context, g *heldGroup) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// moveBetweenRounds finishes a round that was begun, or else does the part of the group in a move.
+func (w *Worker) moveBetweenRounds(ctx context.Context, c *Crawler, t *groups.Table) error {
+	name, _, err := c.unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		r, err := c.oneRound(ctx, c.generateOptions(), calledByRun)
+		w.mu.Lock()
+		w.report.add(r)
+		w.mu.Unlock()
+		return err
+	}
+	if err := w.moveSlots(ctx, c, t); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second): // the table may be another one then
+		return w.loadTable(ctx)
 	}
 }
 
@@ -665,11 +712,13 @@ func (w *Worker) exchangeOnce(ctx context.Context, clean bool) (quiet bool, err 
 	t := w.table
 	var ids []int
 	held := map[int]*heldGroup{}
-	quiet = w.tended
+	quiet = w.tended && t.Moving == nil
 	for id, g := range w.held {
 		quiet = quiet && g.idle
 		held[id] = g
-		ids = append(ids, id)
+		if t.Moving == nil || t.Moving.From != id { // which folds nothing meanwhile
+			ids = append(ids, id)
+		}
 	}
 	w.mu.Unlock()
 	slices.Sort(ids)

@@ -50,7 +50,8 @@ func newDividedCrawl(t *testing.T, n int) *dividedCrawl {
 // record.
 type contents map[string]string
 
-func (c contents) add(t *testing.T, db *memstore.DB, whole bool) (cash float64) {
+// owns says of which pages the inlinks count: a group keeps those of pages that were moved.
+func (c contents) add(t *testing.T, db *memstore.DB, whole bool, owns func(string) bool) (cash float64) {
 	t.Helper()
 	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {
 		if err != nil {
@@ -72,6 +73,9 @@ func (c contents) add(t *testing.T, db *memstore.DB, whole bool) (cash float64) 
 	for e, err := range db.Links().Scan(t.Context(), crawldb.Range{}) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !owns(e.URL) {
+			continue
 		}
 		c["links to "+e.URL] = fmt.Sprintf("%q", e.Inlinks)
 	}
@@ -116,14 +120,19 @@ func undividedContents(t *testing.T, web *webtest.Web, o recrawl.Options, whole 
 		t.Fatal(err)
 	}
 	all := contents{}
-	return all, all.add(t, db, whole)
+	return all, all.add(t, db, whole, func(string) bool { return true })
 }
 
 func (d *dividedCrawl) contents(t *testing.T, whole bool) (all contents, cash float64) {
 	t.Helper()
 	all = contents{}
-	for _, db := range d.dbs {
-		cash += all.add(t, db, whole)
+	table, err := d.Table(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := table.Routing.Router()
+	for id, db := range d.dbs {
+		cash += all.add(t, db, whole, table.Member(id, router).Owns)
 	}
 	return all, cash
 }

@@ -31,6 +31,7 @@ import (
 //	outbox/N                  crawldb/groups     the numbers of the rows for group N that are kept
 //	outbox/N/M                crawldb/groups     such a row
 //	inbox/N                   crawldb/groups     the number of the next row to be folded from group N
+//	moved/N                   crawldb/groups     how far a move of slots is; N is the version of its table
 //	groups                    crawldb/groups     the division of the crawl, in the control store of a Local engine
 //	feed                      recrawl            the numbers of the first segment in the change feed and of the next one
 //	feed/N                    recrawl            the segment with that number: name, time, bytes, events

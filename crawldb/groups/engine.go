@@ -38,7 +38,7 @@ type Engine interface {
 
 	// SetTable replaces the table whose version is one less. If that is not the current one, it
 	// changes nothing and returns an error that is ErrTaken. New groups begin without an owner
-	// and without contents. The caller has moved what slots that change their group have.
+	// and without contents. Callers are Split, Merge and the workers that complete a Move.
 	SetTable(ctx context.Context, t Table) error
 
 	// Open returns the stores of a group, to be used while the lease lasts. Others read them,

@@ -132,8 +132,10 @@ func NewOutbox(m *Member, crawl crawldb.Store) *Outbox {
 }
 
 // Add adds an item for the group that the URL belongs to.
-func (o *Outbox) Add(url string, value []byte) {
-	to := o.member.Of(url)
+func (o *Outbox) Add(url string, value []byte) { o.AddFor(o.member.Of(url), url, value) }
+
+// AddFor adds an item for a group, whatever the URL belongs to.
+func (o *Outbox) AddFor(to int, url string, value []byte) {
 	row := o.open[to]
 	n := len(row)
 	row = AppendItem(row, url, value)

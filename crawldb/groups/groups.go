@@ -40,6 +40,8 @@ type Table struct {
 	Routing Routing
 	// Groups are the groups by ascending number. Each slot belongs to one of them.
 	Groups []Group
+	// Moving is the change that is under way; nil if there is none.
+	Moving *Move `json:",omitempty"`
 }
 
 // A Group is a run of slots.

@@ -94,7 +94,7 @@ var repo = policy{
 		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
 		".": {root, "page page/diff crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +
-			"crawldb/groups crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
+			"crawldb/groups internal/frontier crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a
