@@ -19,7 +19,7 @@ func Dir() cli.Flag {
 
 // segments returns the flag -segments.
 func segments() cli.Flag {
-	return &cli.StringFlag{Name: SegmentsName, Usage: "keep the segments of a new crawl in an object store: s3://BUCKET/PREFIX?endpoint=URL&region=NAME&credentials=FILE; the crawl remembers the `URL`, without KEY:SECRET@"}
+	return &cli.StringFlag{Name: SegmentsName, Usage: "keep the segments of a new crawl in an object store: s3://BUCKET/PREFIX?endpoint=URL&region=NAME&credentials=FILE (and KEY:SECRET@ before BUCKET, which is not remembered). The crawl remembers the `URL`"}
 }
 
 // SegmentsName is the name of the flag -segments.

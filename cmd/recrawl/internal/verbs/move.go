@@ -28,7 +28,8 @@ object store stay there, unless -to-segments names another place.
 
   recrawl move -d crawl -to 'postgres://recrawl@db.example/crawls?crawl=news'
   recrawl move -d 'postgres://recrawl@db.example/crawls?crawl=news' -to crawl
-  recrawl move -d crawl -to crawl2 -to-segments 's3://bucket/news?region=eu-central-1&credentials=aws.ini'`,
+  recrawl move -d crawl -to crawl2 \
+      -to-segments 's3://bucket/news?region=eu-central-1&credentials=aws.ini'`,
 		Flags: flags.Join(flags.Dir(), []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "copy into `TARGET`, a new directory or the URL of a database (required)"},
 			&cli.StringFlag{Name: "to-segments", Usage: "keep the segments of the copy in the object store of this `URL`"},
