@@ -69,6 +69,7 @@ var repo = policy{
 		"crawldb/merge":   {verb, "page crawldb linkdb protocol segment internal/extsort internal/grace"},
 		"index":           {verb, "page crawldb linkdb protocol scoring segment internal/extsort"},
 		"index/indextest": {kit, "internal/kit"},
+		"index/vectors":   {front, "index"},
 
 		"stores/memstore":              {store, "crawldb hostdb linkdb segment"},
 		"stores/dirstore":              {store, "segment"},
