@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -49,6 +50,40 @@ func TestCrawlInPostgresGivesWhatDirectoryGives(t *testing.T) {
 	}
 	ok(t, args...)
 	same(t, "after kills", dump(t, killed.dir), want)
+}
+
+// Pages of a crawl in a database are served beside a crawl that is running there, and change it when none is.
+func TestServePostgres(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	s := serveInto(t, pgtest.DSNAt(server.Address(), "served"), &webtest.Web{Hosts: 1, PagesPerHost: 40, Calm: true, Latency: 20 * time.Millisecond})
+	seed := s.web.Seeds()[0]
+	ok(t, "inject", "-d", s.dir, seed)
+	pages, stop := serveCrawl(t, "-d", s.dir, "-allow", "add_seeds")
+	defer stop()
+	var list struct {
+		URLs []struct{ URL, Status string }
+	}
+	count := func() int {
+		if status := pages.do("GET", "urls?status=fetched", "", &list); status != 200 {
+			t.Errorf("%d", status)
+		}
+		return len(list.URLs)
+	}
+	if n := count(); n != 0 {
+		t.Errorf("%d pages before the crawl", n)
+	}
+	c, out, errs := start(t, s.crawl("-topN", "10")...)
+	until(t, "pages of the running crawl", func() bool { return count() > 0 })
+	if r := wait(t, c, out, errs); r.code != 0 || count() < 40 {
+		t.Errorf("%+v, %d pages", r, len(list.URLs))
+	}
+	if status := pages.do("POST", "seeds", "urls="+url.QueryEscape(seed+"more"), nil); status != 200 {
+		t.Errorf("add a seed: %d", status)
+	}
+	if pages.do("GET", "urls?status=unfetched", "", &list); len(list.URLs) != 1 {
+		t.Errorf("%+v", list)
+	}
+	ok(t, s.crawl("-rounds", "1")...)
 }
 
 // What a verb cannot do with a database, and a crawl that is in use, are errors that say so.

@@ -33,13 +33,12 @@ type crawlPages struct {
 
 // openPages is an open crawl. Its fields are guarded by the mutex of crawlPages.
 type openPages struct {
-	s       *session
-	pages   http.Handler
-	change  bool // opened for writing
-	users   int
-	ending  bool
-	done    chan struct{} // closed when the crawl is
-	endOnce *time.Timer
+	s      *session
+	pages  http.Handler
+	change bool // opened for writing
+	users  int
+	ending bool
+	done   chan struct{} // closed when the crawl is
 }
 
 const (
@@ -47,6 +46,8 @@ const (
 	// again: longer than waitForLock waits between two tries.
 	openTime   = time.Second
 	closedTime = 150 * time.Millisecond
+	// databaseOpenTime is openTime for a crawl in a database that is read.
+	databaseOpenTime = time.Minute
 	// pagesPatience is how long a request waits for the crawl.
 	pagesPatience = 10 * time.Second
 )
@@ -118,16 +119,20 @@ func (p *crawlPages) acquire(ctx context.Context, change bool) (*openPages, erro
 			return nil, ctx.Err()
 		}
 	}
-	if !change {
+	open := openTime
+	switch database := crawls.IsURL(p.c.String("d")); {
+	case database && !change: // it keeps no crawl from beginning
+		open = databaseOpenTime
+	case !database && !change:
 		time.Sleep(time.Until(p.closed.Add(closedTime)))
 	}
-	keep := crawls.IsURL(p.c.String("d")) // a database has room for many
-	o := &openPages{change: change || keep, users: 1, done: make(chan struct{})}
+	o := &openPages{change: change, users: 1, done: make(chan struct{})}
 	var err error
-	if keep { // it outlives the request
-		ctx = context.WithoutCancel(ctx)
+	opening := ctx
+	if crawls.IsURL(p.c.String("d")) { // its connections outlive the request
+		opening = context.WithoutCancel(ctx)
 	}
-	o.s, err = p.a.begin(ctx, p.c, access{change: o.change})
+	o.s, err = p.a.begin(opening, p.c, access{change: change})
 	if err != nil {
 		return nil, err
 	}
@@ -136,13 +141,11 @@ func (p *crawlPages) acquire(ctx context.Context, change bool) (*openPages, erro
 		return nil, errors.Join(err, o.s.end())
 	}
 	p.open = o
-	if !keep {
-		o.endOnce = time.AfterFunc(openTime, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.end(o)
-		})
-	}
+	time.AfterFunc(open, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.end(o)
+	})
 	return o, nil
 }
 
