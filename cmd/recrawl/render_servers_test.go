@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -24,6 +25,8 @@ func TestCrawlRendersPages(t *testing.T) {
 	page("/app.js", "text/javascript", `fetch("/api").then(r => r.json()).then(all => {
 		document.getElementById("root").innerHTML = all.map(n => "<a href='/item/" + n + "'>Item " + n + "</a>").join(" ")})`)
 	page("/api", "application/json", `[1, 2, 3]`)
+	var robots atomic.Int64
+	mux.HandleFunc("/robots.txt", func(w http.ResponseWriter, r *http.Request) { robots.Add(1) })
 	page("/item/{n}", "text/html", `<title>Item</title><p>An item.`)
 	s := httptest.NewServer(mux)
 	defer s.Close()
@@ -33,6 +36,9 @@ func TestCrawlRendersPages(t *testing.T) {
 		documents := ok(t, "index", "-d", dir)
 		if got := strings.Count(documents, "\n"); got != want || (want > 1) != strings.Contains(documents, "Item 3") {
 			t.Errorf("%s: %d documents, want %d\n%s", mode, got, want, documents)
+		}
+		if n := robots.Swap(0); n != 1 {
+			t.Errorf("%s: %d requests for robots.txt", mode, n)
 		}
 	}
 }

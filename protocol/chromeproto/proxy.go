@@ -23,6 +23,8 @@ import (
 const (
 	// helloTime limits the wait for the first byte in a tunnel, and for the headers of a request.
 	helloTime = 10 * time.Second
+	// connsPerHost is how many connections there are to a host, for all pages, as browsers have.
+	connsPerHost = 6
 	// idleTime is how long a connection of the browser may be idle.
 	idleTime = 30 * time.Second
 )
@@ -57,9 +59,11 @@ func newProxy(client *httpproto.Client, cacheBytes int64) (*proxy, error) {
 		return nil, err
 	}
 	o := client.Options()
+	transport := client.Transport()
+	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = connsPerHost, connsPerHost
 	p := &proxy{
 		secret: rand.Text(), userAgent: o.UserAgent, from: o.From,
-		listener: l, transport: client.Transport(), keys: keys, pages: map[string]*traffic{},
+		listener: l, transport: transport, keys: keys, pages: map[string]*traffic{},
 		tunnels: tunnelListener{conns: make(chan net.Conn), closed: make(chan struct{}), addr: l.Addr()},
 	}
 	quiet := log.New(io.Discard, "", 0) // servers and pages make the errors

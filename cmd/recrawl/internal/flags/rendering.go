@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/protocol/chromeproto"
-	"github.com/recrawl/recrawl/protocol/httpproto"
 )
 
 // Rendering returns the flags of verbs that can render pages in a browser.
@@ -23,34 +22,26 @@ func Rendering() []cli.Flag {
 	}
 }
 
-// NewRenderer returns the protocol that the flags of Rendering describe; nil if nothing is rendered.
-func NewRenderer(c *cli.Command, client *httpproto.Client, warn io.Writer) (*chromeproto.Protocol, error) {
-	patterns := c.StringSlice("render-url")
-	if c.String("render") == "" && len(patterns) == 0 {
-		return nil, nil
-	}
+// ReadRendering returns what the flags of Rendering say; nil if nothing is rendered.
+func ReadRendering(c *cli.Command, warn io.Writer) (*chromeproto.Options, error) {
 	mode, err := chromeproto.ParseMode(cmp.Or(c.String("render"), "never"))
 	if err != nil {
 		return nil, Usagef("-render: %q is not one of auto, always and never", c.String("render"))
 	}
-	if mode == chromeproto.Never && len(patterns) == 0 {
-		return nil, nil
-	}
-	o := chromeproto.Options{Client: client, Mode: mode, Chrome: c.String("chrome"), Limits: chromeproto.Limits{Pages: c.Int("render-pages")}}
-	for _, p := range patterns {
+	o := &chromeproto.Options{Mode: mode, Chrome: c.String("chrome"), Limits: chromeproto.Limits{Pages: c.Int("render-pages")}}
+	for _, p := range c.StringSlice("render-url") {
 		re, err := regexp.Compile(p)
 		if err != nil {
 			return nil, Usagef("-render-url: %w", err)
 		}
 		o.Rules = append(o.Rules, chromeproto.Rule{Pattern: re, Mode: chromeproto.Always})
 	}
+	if mode == chromeproto.Never && len(o.Rules) == 0 {
+		return nil, nil
+	}
 	if os.Geteuid() == 0 {
 		fmt.Fprintln(warn, "recrawl: -render: as root, the browser runs without its sandbox")
 		o.NoSandbox = true
 	}
-	p, err := chromeproto.New(o)
-	if err != nil {
-		return nil, UsageError{Err: fmt.Errorf("-render: %w", err)}
-	}
-	return p, nil
+	return o, nil
 }

@@ -21,23 +21,25 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/chromeproto"
 	"github.com/recrawl/recrawl/protocol/httpproto"
+	"github.com/recrawl/recrawl/protocol/robots"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 	"github.com/recrawl/recrawl/warc"
 )
 
 // session is an open crawl.
 type session struct {
-	db       crawls.DB
-	crawler  *recrawl.Crawler
-	client   *httpproto.Client
-	conf     *nutchconf.Options // nil without -conf
-	now      func() time.Time
-	warc     *warc.Writer          // nil without -warc
-	archive  *warc.Archive         // nil without -replay
-	docs     *documents.Parser     // nil without -documents
-	renderer *chromeproto.Protocol // nil without -render
-	failures render.Failures
-	damaged  int // how many of Crawler.Damaged were reported
+	db         crawls.DB
+	crawler    *recrawl.Crawler
+	client     *httpproto.Client
+	conf       *nutchconf.Options // nil without -conf
+	now        func() time.Time
+	warc       *warc.Writer          // nil without -warc
+	archive    *warc.Archive         // nil without -replay
+	docs       *documents.Parser     // nil without -documents
+	renderer   *chromeproto.Protocol // nil without -render
+	pageRobots *robots.Cache         // for what rendered pages request; nil without -render
+	failures   render.Failures
+	damaged    int // how many of Crawler.Damaged were reported
 }
 
 // access is what a verb needs beside an existing crawl.
@@ -72,6 +74,9 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 	}
 	if err != nil {
 		return err
+	}
+	if s.pageRobots != nil {
+		s.pageRobots.Hosts = s.db.Hosts()
 	}
 	if err := flags.ApplySaved(ctx, s.db.Crawl(), c, &o, a.err); err != nil {
 		return err
@@ -164,10 +169,17 @@ func (a *app) sessionOptions(ctx context.Context, c *cli.Command, s *session, ne
 		return o, err
 	}
 	o.Protocol = s.client
-	if s.renderer, err = flags.NewRenderer(c, s.client, a.err); err != nil {
+	rendering, err := flags.ReadRendering(c, a.err)
+	if err != nil {
 		return o, err
 	}
-	if s.renderer != nil {
+	if rendering != nil {
+		rendering.Client, rendering.IgnoreRobots = s.client, o.Fetch.Politeness.NoRobots
+		s.pageRobots = &robots.Cache{Protocol: s.client, Product: s.client.Options().Agent, Policy: o.Robots, Now: s.now}
+		rendering.Robots = s.pageRobots
+		if s.renderer, err = chromeproto.New(*rendering); err != nil {
+			return o, flags.Usagef("-render: %w", err)
+		}
 		o.Protocol = s.renderer
 	}
 	if err := flags.ApplyDelay(c, s.conf, &o.Fetch.Politeness.Delay); err != nil {
