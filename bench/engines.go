@@ -68,7 +68,10 @@ type engine struct {
 	segments segment.Store
 	size     func() (int64, error) // of the crawl db, in bytes
 	rest     func() error          // does what the engine does in the minutes between two rounds
-	close    func() error
+	// log returns how many bytes were written to the log and how many transactions had a number,
+	// nil if there are no such figures.
+	log   func() (bytes, transactions int64, err error)
+	close func() error
 }
 
 func openPebble() (engine, error) {
@@ -91,7 +94,7 @@ func openPebble() (engine, error) {
 			return nil
 		})
 		return n, err
-	}, func() error { return nil }, func() error { return errors.Join(db.Close(), os.RemoveAll(parent)) }}, nil
+	}, func() error { return nil }, nil, func() error { return errors.Join(db.Close(), os.RemoveAll(parent)) }}, nil
 }
 
 func openPostgres(ctx context.Context, dsn string) (engine, error) {
@@ -118,6 +121,9 @@ func openPostgres(ctx context.Context, dsn string) (engine, error) {
 	}, func() error {
 		_, err := conn.Exec(ctx, `VACUUM bench_engines.page`)
 		return err
+	}, func() (bytes, transactions int64, err error) {
+		err = conn.QueryRow(ctx, `SELECT (pg_current_wal_lsn() - '0/0')::bigint, pg_current_xact_id()::text::bigint`).Scan(&bytes, &transactions)
+		return bytes, transactions, err
 	}, func() error { return errors.Join(db.Close(), conn.Close(ctx)) }}, nil
 }
 
@@ -231,6 +237,10 @@ func measureEngine(ctx context.Context, e engine, n, k, rounds int) (times engin
 		return nil
 	}
 	took("update of the visited pages, records/s", len(urls), func() error { return visit(engineNow) })
+	var logged, numbered int64
+	if err == nil && e.log != nil {
+		logged, numbered, err = e.log()
+	}
 	// The rounds go on through time, so all pages are visited again and again.
 	took(fmt.Sprintf("%d rounds, s", rounds), 0, func() error {
 		for i := range rounds {
@@ -256,6 +266,20 @@ func measureEngine(ctx context.Context, e engine, n, k, rounds int) (times engin
 		}
 		return nil
 	})
+	for _, name := range []string{"bytes of log a page of the rounds", "transactions a round"} {
+		row := struct {
+			name  string
+			value float64
+		}{name: name, value: math.NaN()}
+		if err == nil && e.log != nil {
+			bytes, transactions, e := e.log()
+			err = e
+			if row.value = float64(bytes-logged) / float64(k*rounds); name == "transactions a round" {
+				row.value = float64(transactions-numbered) / float64(rounds)
+			}
+		}
+		times = append(times, row)
+	}
 	size(fmt.Sprintf("bytes a record after %d rounds", rounds))
 	o.Now = func() time.Time { return engineNow.Add(90 * 24 * time.Hour) }
 	took("generate after the rounds, leased, s", 0, func() (err error) {
