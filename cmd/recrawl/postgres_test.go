@@ -5,6 +5,7 @@ package main_test
 import (
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -136,10 +137,11 @@ func TestCrawlMovesIntoPostgresAndBack(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(400 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond)
 	c.Process.Kill()
-	c.Wait()
-	ok(t, "move", "-d", dir, "-to", dsn)
+	if c.Wait() != nil { // otherwise it was complete
+		ok(t, "move", "-d", dir, "-to", dsn)
+	}
 	same(t, "in PostgreSQL", dump(t, dsn), dump(t, dir))
 	s.dir = dsn
 	ok(t, s.crawl("-topN", "40", "-rounds", "1")...)
@@ -148,4 +150,44 @@ func TestCrawlMovesIntoPostgresAndBack(t *testing.T) {
 	ok(t, s.crawl("-topN", "40")...)
 	same(t, "after there and back", dump(t, back), want)
 	ok(t, "verify", "-d", back)
+}
+
+// Two processes on a divided crawl, of which one is killed and started again, find together what one
+// finds alone.
+func TestTwoWorkersInPostgresGiveWhatOneGives(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	web := func() *webtest.Web { return &webtest.Web{Hosts: 8, PagesPerHost: 25, Calm: true} }
+	alone := serve(t, web())
+	ok(t, alone.crawl(alone.web.Seeds()...)...)
+	want := dump(t, alone.dir)
+
+	s := serveInto(t, pgtest.DSNAt(server.Address(), "shared"), web())
+	args := append([]string{"-groups", "4", "-hot-domain", "example.test", "-lease", "2s"}, s.web.Seeds()...)
+	var workers []*exec.Cmd
+	begin := func() *exec.Cmd {
+		c := exec.Command(program, s.crawl(args...)...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	workers = append(workers, begin(), begin())
+	time.Sleep(time.Second)
+	workers[0].Process.Kill()
+	workers[0].Wait()
+	workers[0] = begin()
+	for _, c := range workers {
+		if err := c.Wait(); err != nil {
+			t.Errorf("a worker: %v", err)
+		}
+	}
+	// The names of segments have their group; importance depends on the order of the visits.
+	differs := regexp.MustCompile(`"segment":"[^"]*"|"(score|priority|boost)":[0-9.e+-]+|"opic[a-z.]*":"[^"]*"`)
+	same(t, "by two workers", differs.ReplaceAllString(dump(t, s.dir), ""), differs.ReplaceAllString(want, ""))
+	if r := recrawl(t, "inject", "-d", s.dir, "http://site.example/"); r.code != 1 || !strings.Contains(r.err, "divided among groups") {
+		t.Errorf("inject: exit %d, %s", r.code, r.err)
+	}
+	for _, args := range [][]string{{"status"}, {"readseg", "-list"}, {"hosts"}, {"explain", s.web.Seeds()[0]}} {
+		ok(t, append(args, "-d", s.dir)...)
+	}
 }

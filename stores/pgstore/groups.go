@@ -44,7 +44,8 @@ const mostGroupConns = 3
 
 // OpenGroups opens a divided crawl. If the crawl is not divided yet, it divides it by the first
 // table: a crawl with records can only become one group. The connection string and the options are
-// those of [Open]; Options.ReadOnly is not supported.
+// those of [Open]; with Options.ReadOnly the crawl must be divided, and nothing in it is changed: see
+// [groups.Merged].
 func OpenGroups(ctx context.Context, dsn string, first groups.Table, o Options) (*Groups, error) {
 	g, err := openGroups(ctx, dsn, first, o)
 	if err != nil {
@@ -54,9 +55,6 @@ func OpenGroups(ctx context.Context, dsn string, first groups.Table, o Options) 
 }
 
 func openGroups(ctx context.Context, dsn string, first groups.Table, o Options) (_ *Groups, err error) {
-	if o.ReadOnly {
-		return nil, ErrReadOnly
-	}
 	config, name, err := parse(dsn)
 	if err != nil {
 		return nil, err
@@ -79,7 +77,12 @@ func openGroups(ctx context.Context, dsn string, first groups.Table, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	if !divided {
+	switch {
+	case o.ReadOnly && divided:
+		return g, nil
+	case o.ReadOnly:
+		return nil, ErrReadOnly
+	case !divided:
 		if err := g.divide(ctx, first); err != nil {
 			return nil, err
 		}
@@ -236,6 +239,9 @@ var errDone = errors.New("done")
 func (g *Groups) change(ctx context.Context, f func(ctx context.Context, tx pgx.Tx, unanswered bool) error) error {
 	if err := g.ready(ctx); err != nil {
 		return err
+	}
+	if g.db.readOnly {
+		return ErrReadOnly
 	}
 	unanswered := false
 	err := g.db.retry(ctx, func(ctx context.Context) error {
@@ -447,6 +453,9 @@ func (g *Groups) SetTable(ctx context.Context, t groups.Table) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
+	if g.db.readOnly {
+		return ErrReadOnly
+	}
 	if err := g.makeGroups(ctx, t); err != nil {
 		return fmt.Errorf("pgstore: replace the table of the groups: %w", err)
 	}
@@ -508,7 +517,7 @@ func (g *Groups) Open(ctx context.Context, l groups.Lease) (groups.Stores, error
 	db := g.leases[l]
 	if db == nil {
 		maps.DeleteFunc(g.leases, func(old groups.Lease, _ *DB) bool { return old.Group == l.Group && old.Epoch < l.Epoch })
-		db = &DB{name: p.name, place: p.place, patience: p.patience, log: p.log, leaseTime: p.leaseTime, pool: p.pool, opening: l.Epoch}
+		db = &DB{name: p.name, place: p.place, readOnly: p.readOnly, patience: p.patience, log: p.log, leaseTime: p.leaseTime, pool: p.pool, opening: l.Epoch}
 		db.makeStores()
 		db.hosts = hostStore{view: newView(g.db, hostdb.ErrClosed), details: g.db.hosts.details, fence: &fence{g.of(l.Group, "crawl_group"), l.Epoch}}
 		g.leases[l] = db
@@ -684,6 +693,10 @@ func (g *Groups) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
+	if g.db.readOnly {
+		g.release()
+		return nil
+	}
 	// The last worker has left in order.
 	_, err := g.db.pool.Exec(ctx, `UPDATE host_state SET clean = true WHERE id = 0 AND NOT clean AND NOT EXISTS (SELECT 1 FROM worker)`)
 	g.release()

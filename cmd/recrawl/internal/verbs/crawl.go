@@ -45,7 +45,7 @@ them says so. To crawl a test server:
 		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Archive(), flags.Rendering(), flags.Documents(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			&cli.DurationFlag{Name: "round-time", Category: flags.SelectionGroup, Usage: "select no more URLs of a host per round than can be visited in this `TIME`, given the pauses between requests (0: no limit; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
-			dedupFlag(), visitMetaFlag(), metricsFlag(),
+			dedupFlag(), visitMetaFlag(), metricsFlag(), groupFlags(),
 			flags.Selection(), flags.Conditions(), flags.EndlessSites(), flags.Memory(), flags.MinFree(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			seeds, err := seedsOf(c)
@@ -61,20 +61,24 @@ them says so. To crawl a test server:
 				return err
 			}
 			defer metrics.close()
+			adjust := func(o *recrawl.Options) {
+				metrics.observe(o)
+				o.Run.Rounds, o.Retention = c.Int("rounds"), retention
+				roundTime(c, &o.Run.RoundTime)
+				flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
+				switch {
+				case c.Bool("dedup") && o.Dedup == nil:
+					o.Dedup = &dedup.Options{}
+				case c.IsSet("dedup") && !c.Bool("dedup"):
+					o.Dedup = nil
+				}
+			}
+			if done, err := a.crawlAsWorker(ctx, c, seeds, adjust); done || err != nil {
+				return err
+			}
 			run := crawlRun{metrics: metrics, seeds: seeds, fromArchive: seeds == nil && c.IsSet("replay")}
 			return a.retryWhileFull(ctx, func() error {
-				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil || run.fromArchive}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, func(o *recrawl.Options) {
-					metrics.observe(o)
-					o.Run.Rounds, o.Retention = c.Int("rounds"), retention
-					roundTime(c, &o.Run.RoundTime)
-					flags.SetBool(c, "visit-meta", &o.Update.VisitMeta)
-					switch {
-					case c.Bool("dedup") && o.Dedup == nil:
-						o.Dedup = &dedup.Options{}
-					case c.IsSet("dedup") && !c.Bool("dedup"):
-						o.Dedup = nil
-					}
-				})
+				return a.withCrawl(ctx, c, access{network: true, create: run.seeds != nil || run.fromArchive}, func(s *session) error { return a.runCrawl(ctx, c, s, &run) }, adjust)
 			})
 		},
 	}
