@@ -115,8 +115,15 @@ func (db *DB) version(ctx context.Context) (version, reader int, err error) {
 	err = db.firstRetry(ctx, func(ctx context.Context) error {
 		return db.pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE table_name = 'schema_version') FROM information_schema.tables WHERE table_schema = $1`, db.name).Scan(&tables, &known)
 	})
-	if err != nil || tables == 0 {
+	if err != nil {
 		return 0, 0, err
+	}
+	if tables == 0 { // or none that this user may see
+		err = db.pool.QueryRow(ctx, `SELECT version, reader FROM `+pgx.Identifier{db.name, "schema_version"}.Sanitize()+` WHERE id = 0`).Scan(&version, &reader)
+		if isMissing(err) {
+			err = nil
+		}
+		return version, reader, err
 	}
 	if known == 0 {
 		return 0, 0, fmt.Errorf("%w: schema %s of %s has %d other tables", ErrNotStore, db.name, db.place, tables)
