@@ -76,7 +76,8 @@ func (n *node) start() {
 	n.cmd = exec.Command("java", "-Xms320m", "-Xmx320m", "-XX:+UseSerialGC", "-cp", "lib/*:.", "OpenSearchNode",
 		"path.home="+n.dir, "path.data="+filepath.Join(n.dir, "data"), "http.port="+port, "transport.port=0", "network.host=127.0.0.1",
 		"discovery.type=single-node", "node.name=test", "cluster.name=test", "http.type=netty4", "transport.type=netty4",
-		"thread_pool.write.size=1", "thread_pool.write.queue_size=2")
+		"thread_pool.write.size=1", "thread_pool.write.queue_size=2",
+		"cluster.routing.allocation.disk.threshold_enabled=false") // the disk of this machine has no say
 	n.cmd.Dir, n.cmd.Stdout, n.cmd.Stderr = n.dir, &n.log, &n.log
 	if err := n.cmd.Start(); err != nil {
 		n.t.Fatal(err)
