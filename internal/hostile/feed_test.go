@@ -18,6 +18,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/httpapi"
 	"github.com/recrawl/recrawl/httpapi/feed"
+	"github.com/recrawl/recrawl/internal/testlevel"
 	"github.com/recrawl/recrawl/metrics/prom"
 	"github.com/recrawl/recrawl/segment"
 )
@@ -35,12 +36,12 @@ func inRounds(c *crawl) { c.opts.Generate.TopN, c.opts.Run.Rounds = 20, 1000 }
 func f1receivers() row {
 	var followed, healthy atomic.Int64
 	return row{
-		id: "F1", pages: feedPages,
+		id: "F1", pages: testlevel.Pick(20, feedPages),
 		input:   "receivers of webhooks that never answer, answer a byte at a time, without end, with 503, with a redirect to another server, or close the connection",
 		outcome: "each has a consumer of its own: a request ends after its time and is made again, and neither rounds nor other receivers wait",
 		figure:  fmt.Sprintf("6 receivers beside a healthy one: it gets all %d pages, 0 requests to the target of the redirect", 2*feedPages),
 		edit:    inRounds,
-		during: func(t testing.TB, _ *crawl, crawler *recrawl.Crawler) func() {
+		during: func(t testing.TB, c *crawl, crawler *recrawl.Crawler) func() {
 			followed.Store(0)
 			healthy.Store(0)
 			target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Add(1) }))
@@ -103,7 +104,7 @@ func f1receivers() row {
 				}
 			})
 			return func() {
-				soon(func() bool { return healthy.Load() >= 2*feedPages })
+				soon(func() bool { return healthy.Load() >= int64(2*c.web.PagesPerHost) })
 				cancel()
 				running.Wait()
 				for _, stop := range stops {
@@ -209,7 +210,7 @@ func f3clients() row {
 	var answers, refused atomic.Int64
 	metrics := prom.New()
 	return row{
-		id: "F3", pages: feedPages,
+		id: "F3", pages: testlevel.Pick(20, feedPages),
 		input:   "clients that ask for the overview, the metrics and the change feed in a loop, that connect and never read, and that never end their request",
 		outcome: "requests are bounded in number and time, figures are read from the stores once a second, and what is too much gets 503",
 		figure:  fmt.Sprintf("%d clients of each kind: B1, B3 and B4, and every answer is 200 or 503", clients),

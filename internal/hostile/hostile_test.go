@@ -135,7 +135,7 @@ bodies and %d ms for visits unless a row says otherwise. Servers that flood send
     go test -tags exhaustive ./internal/hostile -run TestHostile -strict -v   # checks the rows, and prints what was measured
 
 Without -strict times may be ten times as long and B4 requires half the rate, so that a busy machine fails no test. Without
--tags exhaustive, as in go test work, C6 tries all traps at once only, and P14 and P14a crawl twice.
+-tags exhaustive, as in go test work, C6 tries all traps at once only, P14 and P14a crawl twice, and F1 and F3 have 40 honest pages.
 
 ## Checked
 
