@@ -66,4 +66,8 @@ type Document struct {
 	// BinaryContent has the bytes that were fetched, if requested; in JSON they
 	// are base64.
 	BinaryContent []byte `json:"binary_content,omitempty"`
+	// Charset is the WHATWG name of the encoding of BinaryContent; empty without that, or if it is not text.
+	Charset string `json:"charset,omitempty"`
+	// Fields are what was extracted from the page beside its text: see page.FieldPrefix.
+	Fields map[string][]string `json:"fields,omitempty"`
 }

@@ -5,7 +5,10 @@
 // It imports nothing of this module and decides nothing. Start with [Parsed].
 package page
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Content is what a server sent for one URL, decoded from its transfer and
 // content encodings but not yet from its charset.
@@ -80,3 +83,22 @@ type Parsed struct {
 
 // Property is a named property of a document.
 type Property struct{ Name, Value string }
+
+// FieldPrefix begins the names of those properties of a page that are fields: what a program was told to
+// extract from it, such as parse/extract/fields. What a page itself calls so is not one.
+const FieldPrefix = "field."
+
+// Fields returns the fields among the properties of a page, without the prefix: the values of each name, in the
+// order of the page. It is nil if there are none.
+func (p *Parsed) Fields() map[string][]string {
+	var all map[string][]string
+	for _, q := range p.Meta {
+		if name, ok := strings.CutPrefix(q.Name, FieldPrefix); ok {
+			if all == nil {
+				all = map[string][]string{}
+			}
+			all[name] = append(all[name], q.Value)
+		}
+	}
+	return all
+}

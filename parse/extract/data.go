@@ -1,44 +1,18 @@
 package extract
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-)
 
-// maxData limits the bytes of one block of JSON-LD.
-const maxData = 1 << 20
+	"github.com/recrawl/recrawl/parse/extract/internal/dom"
+)
 
 // JSONLD returns the values of the JSON-LD blocks of the page, as encoding/json decodes them; blocks that
 // are not JSON are left out. The caller must not change them.
 func (a *Article) JSONLD() []any { return a.data }
-
-// decodeJSON decodes a block. Several values after each other are accepted, and control characters within
-// strings, both of which occur.
-func decodeJSON(s string) (all []any) {
-	if len(s) > maxData {
-		return nil
-	}
-	b := bytes.TrimSpace([]byte(s))
-	b = bytes.TrimPrefix(bytes.TrimPrefix(b, []byte("<!--")), []byte("//<![CDATA["))
-	for i, c := range b {
-		if c < ' ' {
-			b[i] = ' '
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	for {
-		var v any
-		if d.Decode(&v) != nil {
-			return all
-		}
-		all = append(all, v)
-	}
-}
 
 // dataFacts are the facts of an article, as JSON-LD says.
 type dataFacts struct {
@@ -74,7 +48,7 @@ func (a *Article) dataFacts() (f dataFacts) {
 			f.rank = r
 			set := func(s *string, v string) {
 				if v != "" {
-					*s = fold(v)
+					*s = dom.Fold(v)
 				}
 			}
 			set(&f.headline, first(text(o["headline"]), text(o["name"])))
@@ -104,7 +78,7 @@ func (a *Article) articleBody() (body string) {
 	}
 	var lines []string
 	for l := range strings.Lines(body) {
-		if l = fold(l); l != "" {
+		if l = dom.Fold(l); l != "" {
 			lines = append(lines, l)
 		}
 	}
@@ -265,7 +239,7 @@ func (a *Article) Microdata() []Item {
 // itemValue returns the value of a property, as the HTML standard has it.
 func (a *Article) itemValue(n *html.Node) string {
 	if hasAttr(n, "content") {
-		return clip(fold(attr(n, "content")), maxValue)
+		return dom.Clip(dom.Fold(attr(n, "content")), maxValue)
 	}
 	switch n.DataAtom {
 	case atom.A, atom.Area, atom.Link:
@@ -279,7 +253,7 @@ func (a *Article) itemValue(n *html.Node) string {
 			return v
 		}
 	}
-	return textIn(n, maxValue)
+	return dom.Text(n, maxValue)
 }
 
 // Table is a table of the page.
@@ -315,7 +289,7 @@ func (a *Article) Tables() []Table {
 		each(n, func(c *html.Node) bool {
 			switch c.DataAtom {
 			case atom.Caption:
-				t.Caption = textIn(c, maxCell)
+				t.Caption = dom.Text(c, maxCell)
 			case atom.Tr:
 				cells, heads := cellsOf(c, &left)
 				wide = max(wide, len(cells))
@@ -342,7 +316,7 @@ func cellsOf(tr *html.Node, left *int) (cells []string, heads bool) {
 			continue
 		}
 		heads = heads && c.DataAtom == atom.Th
-		s := textIn(c, maxCell)
+		s := dom.Text(c, maxCell)
 		for range max(1, min(atoi(attr(c, "colspan")), maxSpan)) {
 			cells = append(cells, s)
 			*left--

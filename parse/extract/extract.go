@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
@@ -123,9 +122,6 @@ func (a *Article) takeIfLonger(m *measurer, root int32, out []bool) {
 	}
 }
 
-// fold folds white space.
-func fold(s string) string { return strings.Join(strings.Fields(s), " ") }
-
 // each calls f for the elements below n in document order until it returns false.
 func each(n *html.Node, f func(*html.Node) bool) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -144,39 +140,6 @@ func attr(n *html.Node, name string) string {
 		}
 	}
 	return ""
-}
-
-// textIn returns the text below a node with white space folded, cut at max bytes.
-func textIn(n *html.Node, max int) string {
-	var b strings.Builder
-	var walk func(*html.Node)
-	walk = func(n *html.Node) {
-		for c := n.FirstChild; c != nil && b.Len() < max; c = c.NextSibling {
-			switch {
-			case c.Type == html.TextNode:
-				b.WriteString(c.Data)
-			case c.DataAtom == atom.Script || c.DataAtom == atom.Style || c.DataAtom == atom.Noscript || c.DataAtom == atom.Template:
-			default:
-				if kindOf(c) == block || c.DataAtom == atom.Br {
-					b.WriteByte(' ')
-				}
-				walk(c)
-				if kindOf(c) == block {
-					b.WriteByte(' ')
-				}
-			}
-		}
-	}
-	walk(n)
-	return clip(fold(b.String()), max)
-}
-
-// clip cuts a string at max bytes, between characters.
-func clip(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(s[:max], ""))
 }
 
 // resolve returns an absolute URL, or an empty string if it is not one of http or https.

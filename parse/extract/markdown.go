@@ -153,7 +153,7 @@ func (p *pruner) attrs(n *html.Node) (kept []html.Attribute) {
 		if src != "" {
 			set("src", p.a.resolve(src))
 		}
-		set("alt", fold(attr(n, "alt")))
+		set("alt", dom.Fold(attr(n, "alt")))
 	case atom.Code, atom.Pre:
 		set("class", attr(n, "class"))
 	case atom.Ol:

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse/extract/internal/dom"
 )
 
 // Limits of what is read of a page beside its text.
@@ -33,16 +34,16 @@ type found struct {
 func (a *Article) readMeta() {
 	f := &found{meta: map[string]string{}}
 	root := a.doc.FirstChild
-	a.Language = clip(strings.TrimSpace(attr(root, "lang")), 35)
+	a.Language = dom.Clip(strings.TrimSpace(attr(root, "lang")), 35)
 	if a.Language == "" {
-		a.Language = clip(strings.TrimSpace(attr(root, "xml:lang")), 35)
+		a.Language = dom.Clip(strings.TrimSpace(attr(root, "xml:lang")), 35)
 	}
 	blocks := 0
 	each(root, func(n *html.Node) bool {
 		switch n.DataAtom {
 		case atom.Title:
 			if f.title == "" && n.Parent.DataAtom != atom.Svg {
-				f.title = textIn(n, 1000)
+				f.title = dom.Text(n, 1000)
 			}
 		case atom.Meta:
 			a.readMetaElement(f, n)
@@ -55,7 +56,7 @@ func (a *Article) readMeta() {
 				f.base = attr(n, "href")
 			}
 		case atom.H1:
-			if t := textIn(n, 1000); t != "" {
+			if t := dom.Text(n, 1000); t != "" {
 				if f.h1s++; f.h1s == 1 {
 					f.h1 = t
 				}
@@ -63,7 +64,7 @@ func (a *Article) readMeta() {
 		case atom.Script:
 			if blocks < maxJSONLD && strings.EqualFold(strings.TrimSpace(attr(n, "type")), "application/ld+json") && n.FirstChild != nil {
 				blocks++
-				a.data = append(a.data, decodeJSON(n.FirstChild.Data)...)
+				a.data = append(a.data, dom.DecodeJSON(n.FirstChild.Data)...)
 			}
 		case atom.Time:
 			f.readTime(n)
@@ -79,8 +80,8 @@ func (a *Article) readMeta() {
 	ld := a.dataFacts()
 	a.Canonical = a.resolveNonEmpty(f.canonical, f.meta["og:url"])
 	a.Image = a.resolveNonEmpty(f.meta["og:image"], f.meta["twitter:image"], ld.image)
-	a.Description = clip(fold(first(f.meta["og:description"], f.meta["description"], f.meta["twitter:description"], ld.description)), maxValue)
-	a.Site = clip(fold(first(f.meta["og:site_name"], f.meta["application-name"], ld.site)), 256)
+	a.Description = dom.Clip(dom.Fold(first(f.meta["og:description"], f.meta["description"], f.meta["twitter:description"], ld.description)), maxValue)
+	a.Site = dom.Clip(dom.Fold(first(f.meta["og:site_name"], f.meta["application-name"], ld.site)), 256)
 	a.Language = first(a.Language, strings.ReplaceAll(f.meta["og:locale"], "_", "-"), ld.language, f.meta["content-language"], f.meta["language"])
 	a.Title = a.chooseTitle(f, ld.headline)
 	a.Author = chooseAuthor(ld.author, f.meta["author"], f.meta["article:author"], f.meta["dc.creator"], f.meta["parsely-author"], f.meta["sailthru.author"], f.itemAuthor, f.relAuthor, f.byline)
@@ -91,7 +92,7 @@ func (a *Article) readMeta() {
 
 func (a *Article) readMetaElement(f *found, n *html.Node) {
 	name := strings.ToLower(strings.TrimSpace(first(attr(n, "property"), attr(n, "name"), attr(n, "http-equiv"))))
-	value := clip(fold(attr(n, "content")), maxValue)
+	value := dom.Clip(dom.Fold(attr(n, "content")), maxValue)
 	if name == "" || value == "" || len(name) > 256 {
 		if p := strings.ToLower(attr(n, "itemprop")); p != "" && value != "" {
 			f.item(p, value)
@@ -130,7 +131,7 @@ func (f *found) item(name, value string) {
 }
 
 func (f *found) readTime(n *html.Node) {
-	value := first(attr(n, "datetime"), attr(n, "content"), textIn(n, 100))
+	value := first(attr(n, "datetime"), attr(n, "content"), dom.Text(n, 100))
 	if p := strings.ToLower(attr(n, "itemprop")); p != "" {
 		f.item(p, value)
 	}
@@ -159,7 +160,7 @@ func (f *found) readNames(n *html.Node) {
 		switch n.Attr[i].Key {
 		case "rel":
 			if f.relAuthor == "" && n.DataAtom == atom.A && hasWord(v, "author") {
-				f.relAuthor = textIn(n, 200)
+				f.relAuthor = dom.Text(n, 200)
 			}
 		case "itemprop":
 			if n.DataAtom == atom.Meta || n.DataAtom == atom.Time {
@@ -168,17 +169,17 @@ func (f *found) readNames(n *html.Node) {
 			switch v {
 			case "author":
 				if f.itemAuthor == "" {
-					f.itemAuthor = textIn(n, 200)
+					f.itemAuthor = dom.Text(n, 200)
 				}
 			case "datePublished", "dateModified":
-				f.item(strings.ToLower(v), first(attr(n, "content"), attr(n, "datetime"), textIn(n, 100)))
+				f.item(strings.ToLower(v), first(attr(n, "content"), attr(n, "datetime"), dom.Text(n, 100)))
 			case "headline":
-				f.item("headline", textIn(n, 500))
+				f.item("headline", dom.Text(n, 500))
 			}
 		case "class":
 			if f.byline == "" && len(v) < 256 {
 				if w := strings.ToLower(v); strings.Contains(w, "byline") || strings.Contains(w, "author-name") || strings.Contains(w, "author__name") || hasWord(w, "author") {
-					f.byline = textIn(n, 200)
+					f.byline = dom.Text(n, 200)
 				}
 			}
 		}
@@ -216,12 +217,12 @@ func (a *Article) resolveNonEmpty(refs ...string) string {
 
 // chooseTitle returns the headline. The title element, and og:title on many sites, also name the site.
 func (a *Article) chooseTitle(f *found, headline string) string {
-	og := fold(first(f.meta["og:title"], f.meta["twitter:title"]))
-	title := fold(f.title)
+	og := dom.Fold(first(f.meta["og:title"], f.meta["twitter:title"]))
+	title := dom.Fold(f.title)
 	if f.h1s == 1 && len(f.h1) > 3 && (strings.Contains(title, f.h1) || strings.Contains(og, f.h1) || f.h1 == headline) {
 		return f.h1
 	}
-	t := first(og, fold(headline), title, f.itemHeadline, f.h1)
+	t := first(og, dom.Fold(headline), title, f.itemHeadline, f.h1)
 	return a.withoutSite(t)
 }
 
@@ -245,7 +246,7 @@ func (a *Article) withoutSite(t string) string {
 // chooseAuthor returns the first candidate that looks like names of people.
 func chooseAuthor(candidates ...string) string {
 	for _, c := range candidates {
-		c = fold(c)
+		c = dom.Fold(c)
 		for _, p := range [...]string{"by ", "By ", "BY ", "Written by ", "written by ", "Von ", "von ", "Par ", "Por ", "Posted by ", "Author: "} {
 			c = strings.TrimPrefix(c, p)
 		}

@@ -116,7 +116,9 @@ func (s *scan) metaTag() {
 	if s.skip == inline {
 		f := folder{max: 256}
 		f.add(name)
-		s.meta(strings.ToLower(string(f.buf)), a.content)
+		if name := strings.ToLower(string(f.buf)); !strings.HasPrefix(name, page.FieldPrefix) {
+			s.meta(name, a.content)
+		}
 	}
 }
 
