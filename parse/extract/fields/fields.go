@@ -258,3 +258,6 @@ func (s Signature) Sum(c *page.Content, p *page.Parsed) []byte {
 	}
 	return h.Sum(nil)
 }
+
+// Has reports whether a rule has a field of that name.
+func (r *Rules) Has(name string) bool { return slices.Contains(r.Names(), name) }

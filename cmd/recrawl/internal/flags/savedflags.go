@@ -27,8 +27,11 @@ type SavedFlags struct {
 	Schedule string `json:"schedule,omitempty"`
 	Budget   string `json:"budget,omitempty"`
 	Scoring  string `json:"scoring,omitempty"`
-	// Signature is the one by which pages were last compared. No flag chooses it: it is
-	// here so that a change can be reported.
+	// Fields is the file of -fields, Compare the value of -signature.
+	Fields  string `json:"fields,omitempty"`
+	Compare string `json:"compare,omitempty"`
+	// Signature is the one by which pages were last compared, so that a change can be
+	// reported.
 	Signature string `json:"signature,omitempty"`
 	// Segments is the URL of the object store with the segments, without a secret; empty if
 	// they are in the directory or database of the crawl.
@@ -107,13 +110,13 @@ func (k SavedFlags) With(c *cli.Command) SavedFlags {
 			k.Scoring = ""
 		}
 	}
-	return k
+	return k.withExtraction(c)
 }
 
 // String formats k as flags; empty if there are none.
 func (k SavedFlags) String() string {
 	var flags []string
-	for _, f := range [][2]string{{"-schedule", k.Schedule}, {"-budget", k.Budget}, {"-scoring", k.Scoring}} {
+	for _, f := range [][2]string{{"-schedule", k.Schedule}, {"-budget", k.Budget}, {"-scoring", k.Scoring}, {"-fields", k.Fields}, {"-signature", k.Compare}} {
 		if f[1] != "" {
 			flags = append(flags, f[0]+" "+f[1])
 		}
@@ -134,6 +137,12 @@ func CheckSaved(c *cli.Command) error {
 			k.Schedule = "learned" // the crawl may keep it
 		}
 	}
+	_, noCrawl := os.Stat(c.String("d"))
+	if k.Fields != "" || !strings.HasPrefix(k.Compare, "field") || errors.Is(noCrawl, fs.ErrNotExist) { // else the crawl may keep a file
+		if err := k.applyExtraction(&recrawl.Options{}); err != nil {
+			return err
+		}
+	}
 	return setSchedule(k, &recrawl.Options{})
 }
 
@@ -152,6 +161,9 @@ func ApplySaved(ctx context.Context, db crawldb.Store, c *cli.Command, o *recraw
 		return nil
 	}
 	if slices.Contains([]string{"crawl", "fetch", "parse"}, c.Name) {
+		if err := k.applyExtraction(o); err != nil {
+			return err
+		}
 		k.Signature = (signature.TextMD5{}).Name()
 		if o.Signature != nil {
 			k.Signature = o.Signature.Name()

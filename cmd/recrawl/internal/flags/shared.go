@@ -21,7 +21,7 @@ func AcceptShared(root *cli.Command) {
 				verb.Flags = append(verb.Flags, f)
 			}
 		}
-		for _, f := range Join(Network(), Politeness(), FetchLimits(), Selection(), EndlessSites(), URLRules(), Scoring(), Scheduling(), Memory(), MinFree(), Reporting()) {
+		for _, f := range Join(Network(), Politeness(), FetchLimits(), Selection(), EndlessSites(), URLRules(), Extraction(), Scoring(), Scheduling(), Memory(), MinFree(), Reporting()) {
 			if has[f.Names()[0]] {
 				continue
 			}

@@ -29,9 +29,9 @@ func scopeFlag() cli.Flag {
 
 // check is the verb of the checkers, each a verb below it.
 func (a *app) check() *cli.Command {
-	checkers := []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkRobots(), a.checkSchedule(), a.checkConf()}
+	checkers := []*cli.Command{a.checkFilter(), a.checkNormalize(), a.checkParse(), a.checkExtract(), a.checkRobots(), a.checkSchedule(), a.checkConf()}
 	return &cli.Command{
-		Name: "check", Category: flags.ReadVerbs, Usage: "try filters, normalizers, parser, robots.txt and schedule on URLs",
+		Name: "check", Category: flags.ReadVerbs, Usage: "try filters, normalizers, parser, extraction, robots.txt and schedule on URLs",
 		ArgsUsage: "[URL...]",
 		Description: `Says what a crawl would do with a URL, and which rule decides, without touching
 any crawl. WHAT to check is one of
@@ -39,6 +39,7 @@ any crawl. WHAT to check is one of
   filter     do the filters accept it?       +URL or -URL, a tab, and the rule
   normalize  what is its normal form?        the URL, a tab, what changed it
   parse      what does the parser find?      fetches the page
+  extract    main content, metadata, fields  fetches the page, or reads a file
   robots     does robots.txt allow it?       fetches it, or reads a file
   schedule   when would it be visited next?  for each outcome of a visit
   conf       which settings of a Nutch configuration have no effect?
@@ -54,9 +55,9 @@ The flags of each are in its own help: recrawl check filter --help.`,
 		Commands: checkers,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
-				return flags.Usagef("check: no %q to check; choose filter, normalize, parse, robots, schedule or conf", c.Args().First())
+				return flags.Usagef("check: no %q to check; choose filter, normalize, parse, extract, robots, schedule or conf", c.Args().First())
 			}
-			return flags.Usagef("check what? filter, normalize, parse, robots, schedule or conf")
+			return flags.Usagef("check what? filter, normalize, parse, extract, robots, schedule or conf")
 		},
 	}
 }

@@ -99,31 +99,44 @@ crawl would follow it and - and the rule if it would not.
 
 // checkPage fetches one page and prints what is in it.
 func (a *app) checkPage(ctx context.Context, k *checker, client *httpproto.Client, cache *robots.Cache, url string) error {
-	if err := absolute(url); err != nil {
+	resp, err := a.fetchToCheck(ctx, k, client, cache, url)
+	if err != nil {
 		return err
+	}
+	parsed, err := k.read(ctx, &resp.Content)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return badURL{fmt.Errorf("%s: %w", resp.Content.URL, err)}
+	}
+	return a.printPage(k, &resp, &parsed)
+}
+
+// fetchToCheck fetches one page.
+func (a *app) fetchToCheck(ctx context.Context, k *checker, client *httpproto.Client, cache *robots.Cache, url string) (resp protocol.Response, err error) {
+	if err := absolute(url); err != nil {
+		return resp, err
 	}
 	if k.c.Bool("normalize") {
 		n := *k.rules
 		n.Filters = nil
-		var err error
 		if url, err = n.Apply(urlfilter.AnyScope, url); err != nil {
-			return badURL{err}
+			return resp, badURL{err}
 		}
 	}
-	var resp protocol.Response
 	for hop := 0; ; hop++ {
 		if k.c.Bool("checkRobotsTxt") {
 			rules, err := cache.Fetch(ctx, url)
 			if err != nil {
-				return err
+				return resp, err
 			}
 			if allowed, line := rules.Explain(url); !allowed {
-				return badURL{fmt.Errorf("%s: robots.txt forbids it: %s", url, robotsReason(rules, line))}
+				return resp, badURL{fmt.Errorf("%s: robots.txt forbids it: %s", url, robotsReason(rules, line))}
 			}
 		}
-		var err error
 		if resp, err = client.Fetch(ctx, protocol.Request{URL: url}); err != nil {
-			return err
+			return resp, err
 		}
 		if !resp.Outcome.Code.Redirect() || !k.c.Bool("followRedirects") || hop == maxHops {
 			break
@@ -134,19 +147,12 @@ func (a *app) checkPage(ctx context.Context, k *checker, client *httpproto.Clien
 		url = resp.Outcome.Location
 	}
 	if resp.Outcome.Code != protocol.Success {
-		return badURL{fmt.Errorf("%s: %s", url, outcomeText(&resp.Outcome))}
+		return resp, badURL{fmt.Errorf("%s: %s", url, outcomeText(&resp.Outcome))}
 	}
 	if as := k.c.String("forceAs"); as != "" {
 		resp.Content.Type = as
 	}
-	parsed, err := k.read(ctx, &resp.Content)
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		return badURL{fmt.Errorf("%s: %w", url, err)}
-	}
-	return a.printPage(k, &resp, &parsed)
+	return resp, nil
 }
 
 func outcomeText(o *protocol.Outcome) string {

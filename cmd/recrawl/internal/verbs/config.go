@@ -133,7 +133,7 @@ func (a *app) savedFlags(ctx context.Context, c *cli.Command) (map[string]string
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	return map[string]string{"schedule": saved.Schedule, "budget": saved.Budget, "scoring": saved.Scoring, flags.SegmentsName: saved.Segments}, nil
+	return map[string]string{"schedule": saved.Schedule, "budget": saved.Budget, "scoring": saved.Scoring, flags.SegmentsName: saved.Segments, "fields": saved.Fields, "signature": saved.Compare}, nil
 }
 
 // flagText formats the value of a flag; the values of one that may be repeated have commas

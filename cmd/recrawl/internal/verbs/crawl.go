@@ -42,7 +42,7 @@ them says so. To crawl a test server:
       -connect-to ::127.0.0.1:8080 http://site.example/
 
 ` + render.MoreHelp + seedFileFormat + "\n\n" + flags.URLRulesFormat + "\n\n" + flags.HostRulesFormat,
-		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Archive(), flags.Rendering(), flags.Documents(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
+		Flags: flags.Join(flags.Dir(), flags.Seeds(), flags.Network(), flags.Archive(), flags.Rendering(), flags.Documents(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.Extraction(), flags.Scoring(), flags.Scheduling(), flags.Retention(),
 			&cli.IntFlag{Name: "rounds", Category: flags.SelectionGroup, Usage: "stop after `N` rounds (0: when nothing is due)"},
 			&cli.DurationFlag{Name: "round-time", Category: flags.SelectionGroup, Usage: "select no more URLs of a host per round than can be visited in this `TIME`, given the pauses between requests (0: no limit; default: 1h, unless -conf, -adddays or a limit for hosts is given)"},
 			dedupFlag(), visitMetaFlag(), metricsFlag(), groupFlags(),

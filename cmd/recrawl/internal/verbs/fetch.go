@@ -29,7 +29,7 @@ resumes where it stopped.
 
   recrawl fetch -d crawl -agent mybot
   recrawl fetch -d crawl -agent mybot -threads 200 20260131080000000`,
-		Flags: flags.Join(flags.Dir(), flags.Network(), flags.Archive(), flags.Rendering(), flags.Documents(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.EndlessSites("no-traps", "parse-timeout"), flags.Scoring(), flags.MinFree(),
+		Flags: flags.Join(flags.Dir(), flags.Network(), flags.Archive(), flags.Rendering(), flags.Documents(), flags.Politeness(), flags.FetchLimits(), flags.URLRules(), flags.IgnoreExternal(), noSitemaps(), flags.EndlessSites("no-traps", "parse-timeout"), flags.Extraction(), flags.Scoring(), flags.MinFree(),
 			&cli.IntSliceFlag{Name: "lists", Usage: "visit only lists number `N,N...`, from 0, of those made by generate -lists; other fetches may visit the others at the same time"},
 			&cli.BoolFlag{Name: "no-parse", Usage: "leave the parsing to the verb parse"}, flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {

@@ -32,6 +32,7 @@ all. Pages that no longer exist or ask not to be indexed are lines with
 
   recrawl index -d crawl -o pages.jsonl
   recrawl index -d crawl | jq -r .title
+  recrawl index -d crawl -format markdown | jq -r .text
   recrawl index -d crawl -deleteGone=false 20260105080000-000
 
 With -to, what has changed since the last call is written to an index, as a consumer
@@ -42,6 +43,7 @@ of the change feed: see changes. What the index has not confirmed is written aga
   recrawl index -d crawl -to opensearch+http://localhost:9200/pages -follow`,
 		Flags: flags.Join(flags.Dir(), outFlag(), flags.Rules(),
 			&cli.BoolFlag{Name: "skipNotModified", Usage: "leave out pages that have not changed since the last round"},
+			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of the text of a document: text, all that a page shows, or markdown, its main content, with author, dates and language as fields", Value: "text"},
 			&cli.BoolFlag{Name: "addBinaryContent", Usage: "include the fetched bytes in the document, in base64"},
 			&cli.BoolFlag{Name: "nutch-compat", Usage: "decide as Nutch does: nothing is deleted unless its flag is given, duplicates and orphans are then indexed, and a visit that failed temporarily hides earlier ones"},
 			&cli.BoolFlag{Name: "deleteGone", Category: toDelete, Usage: "pages that are gone, redirect, are duplicates or orphans"},
@@ -82,7 +84,7 @@ of the change feed: see changes. What the index has not confirmed is written aga
 				}
 				var r index.Report
 				err = a.writing(c, func(w io.Writer) (err error) {
-					r, err = index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), index.NewJSONL(w), o)
+					r, err = index.Run(ctx, db.Crawl(), db.Links(), db.Segments(), markdownOf(c, index.NewJSONL(w)), o)
 					return err
 				})
 				if err != nil || c.String("o") == "" {
@@ -102,6 +104,9 @@ of the change feed: see changes. What the index has not confirmed is written aga
 // indexOptions makes options from the configuration, if there is one, and from the
 // flags.
 func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
+	if f := c.String("format"); f != "text" && f != "markdown" {
+		return index.Options{}, flags.Usagef("-format: %q is not one of text and markdown", f)
+	}
 	conf, err := flags.ReadNutchConf(c)
 	if err != nil {
 		return index.Options{}, err
@@ -128,7 +133,7 @@ func (a *app) indexOptions(c *cli.Command) (index.Options, error) {
 	if accept != nil {
 		o.Accept = accept
 	}
-	o.AddBinaryContent = c.Bool("addBinaryContent")
+	o.AddBinaryContent = c.Bool("addBinaryContent") || c.String("format") == "markdown"
 	return o, err
 }
 

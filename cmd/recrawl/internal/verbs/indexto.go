@@ -125,7 +125,9 @@ func (t *indexingTo) options() recrawl.ConsumerOptions {
 func (t *indexingTo) open(ctx context.Context) (err error) {
 	t.restart = false
 	if t.w == nil {
-		t.w, err = t.target.Open(ctx)
+		if t.w, err = t.target.Open(ctx); err == nil && t.c.String("format") == "markdown" {
+			t.w = markdownTarget{t.w, t.c.Bool("addBinaryContent")}
+		}
 	}
 	return err
 }

@@ -15,7 +15,7 @@ func (a *app) parse() *cli.Command {
 
   recrawl fetch -d crawl -agent mybot -no-parse
   recrawl parse -d crawl -agent mybot`,
-		Flags: flags.Join(flags.Dir(), &cli.StringFlag{Name: "agent", Usage: "the crawler `NAME` that meta robots are matched against"}, flags.URLRules(), flags.IgnoreExternal(), flags.EndlessSites("no-traps", "parse-timeout"), flags.Scoring(), flags.Reporting()),
+		Flags: flags.Join(flags.Dir(), &cli.StringFlag{Name: "agent", Usage: "the crawler `NAME` that meta robots are matched against"}, flags.URLRules(), flags.IgnoreExternal(), flags.EndlessSites("no-traps", "parse-timeout"), flags.Extraction(), flags.Scoring(), flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.withCrawl(ctx, c, access{}, func(s *session) error {
 				name, err := segmentArg(ctx, c, s)

@@ -33,7 +33,8 @@ records in each part. Given a segment, prints its records, part by part. With -u
   recrawl readseg -d crawl
   recrawl readseg -d crawl -list -format nutch
   recrawl readseg -d crawl -url https://example.com/ -part crawl_fetch
-  recrawl readseg -d crawl -json 20260131080000-000`,
+  recrawl readseg -d crawl -json 20260131080000-000
+  recrawl readseg -d crawl -markdown -url https://example.com/`,
 		Flags: flags.Join(flags.Dir(),
 			&cli.BoolFlag{Name: "list", Usage: "count the records of each part, of the named segment or of all"},
 			&cli.BoolFlag{Name: "dump", Usage: "show all records, of the named segment or of all"},
@@ -41,6 +42,7 @@ records in each part. Given a segment, prints its records, part by part. With -u
 			&cli.StringFlag{Name: "part", Usage: "only this `PART`: one of " + strings.Join(segment.Parts(), ", ")},
 			without("nogenerate"), without("nofetch"), without("nocontent"), without("noparsetext"), without("noparsedata"), without("noparse"),
 			&cli.BoolFlag{Name: "recode", Usage: "show contents as text, decoded from the charset that the parser used, or else the one the server declared"},
+			&cli.BoolFlag{Name: "markdown", Usage: "show the main content of pages in Markdown, with title, author and dates, instead of the records"},
 			&cli.StringFlag{Name: "format", Usage: "the `FORMAT` of -list: text, or nutch for its columns, with times in UTC (default text)", Value: "text"},
 			flags.Reporting()),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -68,9 +70,14 @@ func readsegLists(c *cli.Command) (list bool, err error) {
 	if f := c.String("format"); f != "text" && f != "nutch" {
 		return false, flags.Usagef("-format: %q is not one of text and nutch", f)
 	}
-	for _, f := range append(slices.Collect(maps.Keys(partFlags())), "dump", "url", "part", "recode") {
+	for _, f := range append(slices.Collect(maps.Keys(partFlags())), "dump", "url", "part", "recode", "markdown") {
 		if list && c.IsSet(f) {
 			return false, flags.Usagef("-list and -%s exclude each other", f)
+		}
+	}
+	for _, f := range []string{"part", "recode"} {
+		if c.Bool("markdown") && c.IsSet(f) {
+			return false, flags.Usagef("-markdown and -%s exclude each other", f)
 		}
 	}
 	if c.IsSet("url") && c.String("url") == "" {
@@ -85,7 +92,7 @@ func readsegLists(c *cli.Command) (list bool, err error) {
 			return false, flags.UsageError{Err: err}
 		}
 	}
-	show := name != "" || c.Bool("dump") || c.IsSet("url") || c.IsSet("part")
+	show := name != "" || c.Bool("dump") || c.Bool("markdown") || c.IsSet("url") || c.IsSet("part")
 	for f := range partFlags() {
 		show = show || c.Bool(f)
 	}

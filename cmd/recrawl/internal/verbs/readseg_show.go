@@ -22,6 +22,9 @@ import (
 // showSegment shows the requested parts of a segment, and reports whether it has any.
 // It adds the number of records shown to shown.
 func (a *app) showSegment(ctx context.Context, c *cli.Command, s segment.Store, name string, shown *int) (found bool, err error) {
+	if c.Bool("markdown") {
+		return a.showMarkdown(ctx, c, s, name, shown)
+	}
 	w := bufio.NewWriter(a.out)
 	var only []string // the spellings to look for: the crawl may have its own normalizers
 	if u := c.String("url"); u != "" {
