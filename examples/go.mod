@@ -6,13 +6,18 @@ require (
 	github.com/recrawl/recrawl v0.0.0
 	github.com/recrawl/recrawl/httpapi v0.0.0
 	github.com/recrawl/recrawl/metrics/prom v0.0.0
+	github.com/recrawl/recrawl/parse/extract v0.0.0
 	github.com/recrawl/recrawl/stores/pebblestore v0.0.0
 )
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect
+	github.com/JohannesKaufmann/dom v0.3.1 // indirect
+	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect
 	github.com/RaduBerinde/btreemap v0.0.0-20250419174037-3d62b7205d54 // indirect
+	github.com/andybalholm/cascadia v1.3.5 // indirect
+	github.com/antchfx/xpath v1.3.9 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cockroachdb/crlib v0.0.0-20241112164430-1264a2edc35b // indirect
@@ -36,6 +41,7 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/rogpeppe/go-internal v1.9.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
@@ -51,3 +57,5 @@ replace github.com/recrawl/recrawl/stores/pebblestore => ../stores/pebblestore
 replace github.com/recrawl/recrawl/metrics/prom => ../metrics/prom
 
 replace github.com/recrawl/recrawl/httpapi => ../httpapi
+
+replace github.com/recrawl/recrawl/parse/extract => ../parse/extract

@@ -9,7 +9,7 @@
 // Results of trafilatura and readability-lxml are read from the files that others.py writes there.
 // go-readability runs here.
 //
-//	go run ./extract [-show N] FOLDER...
+//	go run ./extract [-show N] [-changes] FOLDER...
 package main
 
 import (
@@ -36,12 +36,13 @@ import (
 )
 
 func main() {
-	show := flag.Int("show", 0, "show the N pages on which recrawl is worst")
+	show := flag.Int("show", 0, "show the N pages on which recrawl is worst, or misses a change")
 	only := flag.String("only", "", "print what recrawl extracts from the page of this `ID`")
 	fast := flag.Bool("fast", false, "leave go-readability out")
+	histories := flag.Bool("changes", false, "count the changes that signatures see in edits of the pages, instead")
 	flag.Parse()
 	for _, folder := range flag.Args() {
-		if err := score(folder, *show, *only, *fast); err != nil {
+		if err := score(folder, *show, *only, *fast, *histories); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -60,10 +61,14 @@ type result struct {
 	texts   map[string]string
 }
 
-func score(folder string, show int, only string, fast bool) error {
+func score(folder string, show int, only string, fast, histories bool) error {
 	pages, err := load(folder)
 	if err != nil {
 		return err
+	}
+	if histories {
+		changes(pages, show)
+		return nil
 	}
 	if only != "" {
 		for _, p := range pages {
@@ -124,26 +129,18 @@ func score(folder string, show int, only string, fast bool) error {
 	}
 	if show > 0 {
 		type worst struct {
-			p  labelled
-			s  scores
-			tr float64
+			p labelled
+			s scores
 		}
 		var all []worst
 		for _, p := range pages {
 			w := worst{p: p}
 			w.s.add(results[0].texts[p.id], p.want)
-			var t scores
-			for _, r := range results {
-				if r.name == "trafilatura" {
-					t.add(r.texts[p.id], p.want)
-				}
-			}
-			w.tr = t.f1
 			all = append(all, w)
 		}
-		sort.Slice(all, func(i, j int) bool { return all[i].s.precision < all[j].s.precision })
+		sort.Slice(all, func(i, j int) bool { return all[i].s.f1 < all[j].s.f1 })
 		for _, w := range all[:min(show, len(all))] {
-			fmt.Printf("%.2f (%.2f) p %.2f r %.2f %s %s %s\n", w.s.f1, w.tr, w.s.precision, w.s.recall, w.p.id, w.p.kind, w.p.url)
+			fmt.Printf("%.2f, precision %.2f, recall %.2f: %s %s %s\n", w.s.f1, w.s.precision, w.s.recall, w.p.id, w.p.kind, w.p.url)
 		}
 	}
 	return nil

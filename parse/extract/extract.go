@@ -60,6 +60,7 @@ type Article struct {
 	base *url.URL
 	main *measurer
 	root int32
+	wide int32 // root, or an element that holds it and counts for MainContent
 	out  []bool
 	runs []int
 	data []any // of JSON-LD
@@ -92,8 +93,9 @@ func Extract(ctx context.Context, c *page.Content) (*Article, error) {
 func (a *Article) findMain() {
 	body := a.doc.FirstChild.LastChild
 	m := measure(body, false)
-	root, out := m.choose()
+	root, out, wide := m.chooseWide()
 	a.take(m, root, out, m.trim(m.selected(root, out)))
+	a.wide = wide
 	if len(a.Text) < minText {
 		all := measure(body, true)
 		root, out := all.choose()
@@ -111,7 +113,7 @@ func (a *Article) findMain() {
 }
 
 func (a *Article) take(m *measurer, root int32, out []bool, runs []int) {
-	a.main, a.root, a.out, a.runs, a.Text = m, root, out, runs, m.textOf(runs)
+	a.main, a.root, a.wide, a.out, a.runs, a.Text = m, root, root, out, runs, m.textOf(runs)
 }
 
 func (a *Article) takeIfLonger(m *measurer, root int32, out []bool) {

@@ -80,10 +80,11 @@ type run struct {
 // measurer walks the page.
 type measurer struct {
 	// all includes what browsers show only without scripts, or hide at first.
-	all   bool
-	elems []element
-	runs  []run
-	open  *run
+	all    bool
+	elems  []element
+	runs   []run
+	open   *run
+	thread bool // comments are the content
 }
 
 // measure lists the elements and runs of text of a body.

@@ -28,8 +28,15 @@ func valueOf(r *run) float32 {
 
 // choose returns the number of the element with the main content, and which elements in it are left out.
 func (m *measurer) choose() (root int32, out []bool) {
+	root, out, _ = m.chooseWide()
+	return root, out
+}
+
+// chooseWide also returns the element with the highest sum, which may have the main content and a little more.
+func (m *measurer) chooseWide() (root int32, out []bool, wide int32) {
 	out = make([]bool, len(m.elems))
 	total := m.elems[0].chars
+	m.findThread()
 	for i := range m.elems {
 		e := &m.elems[i]
 		if e.parent >= 0 && out[e.parent] || m.isChrome(int32(i), total) {
@@ -64,7 +71,7 @@ func (m *measurer) choose() (root int32, out []bool) {
 			best, bestValue = int32(i), v
 		}
 	}
-	return m.descend(best, value, out), out
+	return m.descend(best, value, out), out, best
 }
 
 // descend goes on to the child that has nearly all of the value of an element.
@@ -113,14 +120,19 @@ func (m *measurer) chooseAll() (root int32, out []bool) {
 	return root, out
 }
 
-// facts returns the runs of the page that change when the page does: those of an element and, around it, short
-// ones without links nearby, such as a headline, a price or a cell of a table.
+// facts returns the runs of the page that change when the page does: those of an element and, around it, those
+// without links nearby, such as a headline, a price, or a cell of a table. What stands directly in the body, or
+// in another part of it, is not around it.
 func (m *measurer) facts(root int32, out []bool) []int {
+	around := root
+	for around > 0 && m.elems[around].parent > 0 {
+		around = m.elems[around].parent
+	}
 	var kept []int
-	last := m.elems[root].end
+	last, end := m.elems[root].end, m.elems[around].end
 	for i := range m.runs {
 		r := &m.runs[i]
-		if out[r.elem] {
+		if out[r.elem] || r.elem < around || r.elem >= end {
 			continue
 		}
 		if r.elem >= root && r.elem < last {
@@ -128,11 +140,26 @@ func (m *measurer) facts(root int32, out []bool) []int {
 			continue
 		}
 		near := &m.elems[max(0, m.elems[r.elem].parent)]
-		if r.linked == 0 && (r.chars <= 80 || r.heading) && near.linked*2 <= near.chars {
+		if r.linked == 0 && near.linked*2 <= near.chars {
 			kept = append(kept, i)
 		}
 	}
 	return kept
+}
+
+// findThread finds out whether most of the page is what its readers wrote, as in a forum.
+func (m *measurer) findThread() {
+	comments := int32(0)
+	for i := int32(0); i < int32(len(m.elems)); {
+		e := &m.elems[i]
+		if e.hints&hintComment == 0 {
+			i++
+			continue
+		}
+		comments += e.plain
+		i = e.end
+	}
+	m.thread = comments*4 > m.elems[0].plain*3 && m.elems[0].plain-comments < 300
 }
 
 // isChrome reports whether an element is left out for what it is.
@@ -149,7 +176,7 @@ func (m *measurer) isChrome(i, total int32) bool {
 	if large || a == atom.Main || a == atom.Article {
 		return false
 	}
-	if e.hints&(hintChrome|hintComment) != 0 {
+	if e.hints&hintChrome != 0 || e.hints&hintComment != 0 && !m.thread {
 		return true
 	}
 	if e.hints&hintWeak != 0 && e.plain == 0 && e.chars*5 < total {

@@ -46,7 +46,7 @@ func (MainContent) Sum(c *page.Content, p *page.Parsed) []byte {
 		add(a.Text)
 		return h.Sum(nil)
 	}
-	for _, run := range a.main.facts(a.root, a.out) {
+	for _, run := range a.main.facts(a.wide, a.out) {
 		if line := a.main.textOf([]int{run}); !isStamp(line) {
 			add(line)
 		}
