@@ -46,7 +46,6 @@ type Worker struct {
 	exchange time.Duration
 	turns    chan struct{}
 	kick     chan struct{} // has a token if groups have found something
-	begun    map[int]bool  // the groups whose rounds have begun before; used by tend alone
 	onPage   sync.Mutex
 	running  ctxMutex
 	close    func() error
@@ -72,6 +71,7 @@ type sighting struct {
 type heldGroup struct {
 	lease   groups.Lease
 	crawler *Crawler
+	hosts   *inheritedHosts
 	cancel  context.CancelCauseFunc
 	ended   chan struct{} // is closed when its rounds have ended
 
@@ -95,7 +95,7 @@ func NewWorker(e groups.Engine, o Options, w WorkerOptions) (*Worker, error) {
 	k := &Worker{
 		engine: e, opts: o, name: w.Name, lease: w.Lease, exchange: w.Exchange,
 		turns: make(chan struct{}, runtime.GOMAXPROCS(0)), kick: make(chan struct{}, 1), running: newCtxMutex(),
-		begun: map[int]bool{}, held: map[int]*heldGroup{}, workers: map[string]sighting{}, close: func() error { return nil },
+		held: map[int]*heldGroup{}, workers: map[string]sighting{}, close: func() error { return nil },
 	}
 	if k.name == "" {
 		k.name = rand.Text()
@@ -461,13 +461,11 @@ func (w *Worker) begin(ctx context.Context, l groups.Lease, sent time.Time) erro
 	g := &heldGroup{lease: l, ended: make(chan struct{})}
 	g.deadline = sent.Add(w.usable())
 	member := t.Member(l.Group, w.router)
-	if l.Epoch > 1 || w.begun[l.Group] {
-		s.Hosts = &inheritedHosts{Store: s.Hosts, member: member, by: w.opts.Fetch.Politeness.By, seen: map[string]bool{}}
-	}
 	share := &groupShare{engine: w.engine, router: w.router, turns: w.turns, threads: w.threads}
 	share.member.Store(member)
+	g.hosts = &inheritedHosts{Store: s.Hosts, share: share, by: w.opts.Fetch.Politeness.By, seen: map[string]bool{}}
+	s.Hosts = g.hosts
 	stores := Stores{Crawl: s.Crawl, Hosts: s.Hosts, Links: s.Links, Segments: s.Segments}
-	w.begun[l.Group] = true
 	g.crawler, err = newCrawler(stores, w.groupOptions(g, len(t.Groups)), share)
 	if errors.Is(err, crawldb.ErrFenced) {
 		return nil
@@ -576,7 +574,7 @@ func (w *Worker) rounds(ctx context.Context, g *heldGroup) error {
 	if err := c.applyRetention(ctx); err != nil {
 		return err
 	}
-	for {
+	for moved := false; ; {
 		w.mu.Lock()
 		g.idle, g.pending = false, false
 		t := w.table
@@ -586,7 +584,12 @@ func (w *Worker) rounds(ctx context.Context, g *heldGroup) error {
 			if err := w.moveBetweenRounds(ctx, c, &t); err != nil {
 				return err
 			}
+			moved = true
 			continue
+		}
+		if moved {
+			g.hosts.reset()
+			moved = false
 		}
 		if err := c.setMoving(ctx, false, false); err != nil {
 			return err
@@ -835,21 +838,28 @@ func (w *Worker) post(ctx context.Context, items map[string][]byte) error {
 	return nil
 }
 
-// inheritedHosts is the host db of a group whose rounds have begun before, here or elsewhere. What
-// was asked of its hosts at their end is not known, so each counts as asked when it is first used,
-// as after a crash: grants that were never given back end, and a full pause begins.
+// inheritedHosts is the host db of a group for one lease. What was asked of the hosts of the group
+// before it began, or before slots were moved to it, is not known, so each host counts as asked when it
+// is first used, as after a crash: grants that were never given back end, and a full pause begins.
 type inheritedHosts struct {
 	hostdb.Store
-	member *groups.Member
-	by     hostdb.By
+	share *groupShare
+	by    hostdb.By
 
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
+// reset begins anew, when slots were moved.
+func (h *inheritedHosts) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.seen)
+}
+
 func (h *inheritedHosts) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
 	h.mu.Lock()
-	seen := h.seen[name] || h.by == hostdb.ByIP || !h.member.Owns("http://"+name+"/")
+	seen := h.seen[name] || h.by == hostdb.ByIP || !h.share.member.Load().Owns("http://"+name+"/")
 	h.mu.Unlock()
 	if seen {
 		return h.Store.Update(ctx, name, next)
