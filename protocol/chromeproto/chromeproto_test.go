@@ -1,7 +1,11 @@
 package chromeproto_test
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,6 +49,39 @@ type closing struct {
 func (c closing) Close() error {
 	c.Protocol.Close()
 	return c.client.Close()
+}
+
+// A browser that cannot be started is an error, and no fault of the page. Its last words are
+// in the error, and nothing of it is left.
+func TestBrowserThatDoesNotStartIsAnError(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<p>text")
+	}))
+	defer s.Close()
+	c, err := httpproto.New(httpproto.Options{Agent: "testbot", Guard: httpproto.Guard{AllowPrivate: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := chromeproto.New(chromeproto.Options{Client: c, Mode: chromeproto.Always, Chrome: "go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := p.Fetch(t.Context(), protocol.Request{URL: s.URL}); err == nil || !strings.Contains(err.Error(), "go help") {
+			t.Errorf("error %v", err)
+		}
+	}
+	p.Close()
+	if _, err := p.Fetch(t.Context(), protocol.Request{URL: s.URL}); !errors.Is(err, chromeproto.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if left, _ := filepath.Glob(temp + "/recrawl-chrome-*"); len(left) > 0 {
+		t.Errorf("these folders are left: %v", left)
+	}
 }
 
 func TestOptionsAreChecked(t *testing.T) {

@@ -219,6 +219,23 @@ func TestKilledBrowserIsReplaced(t *testing.T) {
 	t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
 }
 
+// TestHungBrowserIsReplaced stops the browser, which then answers nothing.
+func TestHungBrowserIsReplaced(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	s := httptest.NewServer(html(map[string]string{"/": `<p>before</p><script>document.body.append("after")</script>`}))
+	defer s.Close()
+	p := newProtocol(t, chromeproto.Options{Mode: chromeproto.Always, IgnoreRobots: true, Limits: chromeproto.Limits{Time: 3 * time.Second}})
+	get(t, p, s.URL+"/")
+	for _, pid := range family(temp) {
+		n, _ := strconv.Atoi(pid)
+		syscall.Kill(n, syscall.SIGSTOP)
+	}
+	if r := get(t, p, s.URL+"/"); !strings.Contains(string(r.Content.Body), "after") {
+		t.Errorf("%v %q", r.Outcome, r.Content.Body)
+	}
+}
+
 // family returns the processes of browsers that have their profile in a folder: of the groups in
 // which one names it.
 func family(folder string) (pids []string) {

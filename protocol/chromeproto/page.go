@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -14,6 +15,8 @@ import (
 )
 
 const (
+	// openTime is how long a browser may take to open an empty page, if Limits.Time is not less.
+	openTime = 10 * time.Second
 	// snapshotTime is how long the DOM may take to be written down, if Limits.Time is not less.
 	snapshotTime = 5 * time.Second
 	// stallTime is how long the requests of a page may make no progress before its time runs on
@@ -24,6 +27,9 @@ const (
 	maxAway   = 20
 	maxFrames = 200
 )
+
+// errUnopened says that the browser ended before the page began, which has no part in it.
+var errUnopened = fmt.Errorf("%w: it opened no page", errGone)
 
 // A pageFault says why a page cannot be rendered: it would be so again.
 type pageFault string
@@ -61,8 +67,6 @@ type tab struct {
 // renderIn renders a page in a browser.
 func (p *pool) renderIn(ctx context.Context, b *browser, resp *protocol.Response, header http.Header, limit int64, report *Report) (out rendered, err error) {
 	tctx := ctx
-	ctx, cancel := context.WithTimeout(ctx, p.o.Limits.Time)
-	defer cancel()
 	t := newTraffic(tctx, &document{status: resp.Outcome.Status, header: header, body: resp.Content.Body})
 	t.maxRequests, t.maxBytes, t.block = p.o.Limits.Requests, p.o.Limits.Bytes, p.block
 	if p.o.Robots != nil {
@@ -77,12 +81,22 @@ func (p *pool) renderIn(ctx context.Context, b *browser, resp *protocol.Response
 		report.Requests, report.Bytes, report.Refused, report.Refusals = t.requests, t.bytes, t.refused, t.refusals
 	}()
 	defer tab.close()
-	if err := tab.open(ctx); err != nil {
-		if ctx.Err() == nil && b.alive() {
-			return out, err // the browser does not know a command: no fault of the page
-		}
-		return out, tab.fault(tctx, ctx, err)
+	octx, cancel := context.WithTimeout(tctx, min(openTime, p.o.Limits.Time))
+	defer cancel()
+	switch err := tab.open(octx); {
+	case err == nil:
+	case tctx.Err() != nil:
+		return out, context.Cause(tctx)
+	case octx.Err() != nil: // the browser hangs, and no page has begun
+		killGroup(b.cmd)
+		return out, errUnopened
+	case errors.Is(err, errGone):
+		return out, errUnopened
+	default:
+		return out, err
 	}
+	ctx, cancel = context.WithTimeout(tctx, p.o.Limits.Time)
+	defer cancel()
 	if err := tab.run(ctx); err != nil && !errors.Is(err, errTimeUp) {
 		return out, tab.fault(tctx, ctx, err)
 	}

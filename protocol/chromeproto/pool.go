@@ -167,13 +167,18 @@ func (p *pool) render(ctx context.Context, resp *protocol.Response, header http.
 	report := Report{URL: resp.Content.URL}
 	var out rendered
 	err := error(errGone)
-	for tries := 0; tries < 2 && errors.Is(err, errGone); tries++ {
+	for opened, unopened := 0, 0; errors.Is(err, errGone) && opened < 2 && unopened < 4; {
 		var b *browser
 		if b, err = p.acquire(ctx); err != nil {
 			break
 		}
 		out, err = p.renderIn(ctx, b, resp, header, limit, &report)
 		p.release(b)
+		if errors.Is(err, errUnopened) {
+			unopened++
+		} else {
+			opened++
+		}
 	}
 	var fault pageFault
 	switch {
@@ -181,7 +186,7 @@ func (p *pool) render(ctx context.Context, resp *protocol.Response, header http.
 		return context.Cause(ctx)
 	case errors.As(err, &fault):
 		report.Failure = string(fault)
-	case errors.Is(err, errGone): // twice, so it is the page that ends it
+	case errors.Is(err, errGone) && !errors.Is(err, errUnopened): // twice, so it is the page that ends it
 		report.Failure = errGone.Error()
 	case err != nil:
 		return err

@@ -17,7 +17,7 @@ const (
 	// closeTime is how long a browser may take to end by itself.
 	closeTime = 3 * time.Second
 	// maxStderr limits what is kept of its last words.
-	maxStderr = 4 << 10
+	maxStderr = 2 << 10
 )
 
 // A process is a running browser. Its profile is in a temporary folder.
@@ -117,7 +117,7 @@ func start(ctx context.Context, path, proxy, spki, userAgent string, sandbox boo
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("start %s: %w; its last words: %q", path, err, p.stderr.String())
+		return nil, fmt.Errorf("start %s: %v; its last words: %q", path, err, p.stderr.String())
 	}
 	return p, nil
 }
