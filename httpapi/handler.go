@@ -64,11 +64,12 @@ type Searcher interface {
 // GET /openapi.json has them all. JSON is what a request gets whose path ends in .json or whose Accept
 // header prefers it. Close the crawler after the server.
 type Handler struct {
-	o     Options
-	mux   *http.ServeMux
-	slots chan struct{}
-	pages *templates
-	spec  []byte
+	o      Options
+	mux    *http.ServeMux
+	slots  chan struct{}
+	recent recentOverview
+	pages  *templates
+	spec   []byte
 }
 
 // New returns a handler.

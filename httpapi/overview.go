@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/recrawl/recrawl"
@@ -142,7 +143,33 @@ type historyPoint struct {
 	total    int
 }
 
+// overviewFresh is for how long an overview is shown again, so that a browser that asks in a loop costs the
+// crawl little.
+const overviewFresh = time.Second
+
+// recentOverview is the last overview that was made.
+type recentOverview struct {
+	mu   sync.Mutex
+	made time.Time
+	last overview
+}
+
 func (h *Handler) overview(q *request) (any, error) {
+	h.recent.mu.Lock()
+	defer h.recent.mu.Unlock()
+	if time.Since(h.recent.made) >= overviewFresh {
+		o, err := h.newOverview(q)
+		if err != nil {
+			return nil, err
+		}
+		h.recent.last, h.recent.made = o, time.Now()
+	}
+	o := h.recent.last
+	o.Refresh = refreshSeconds(q)
+	return o, nil
+}
+
+func (h *Handler) newOverview(q *request) (overview, error) {
 	ctx := q.Context()
 	s := h.o.Crawler.Status()
 	o := overview{
@@ -158,31 +185,31 @@ func (h *Handler) overview(q *request) (any, error) {
 	}
 	var err error
 	if o.Due, err = h.countDue(ctx, q.now); err != nil {
-		return nil, err
+		return o, err
 	}
 	if o.Freshness, err = h.freshness(ctx); err != nil {
-		return nil, err
+		return o, err
 	}
 	if o.Points, err = h.history(ctx); err != nil {
-		return nil, err
+		return o, err
 	}
 	o.Outcomes = outcomesSince(o.Points, q.now.Add(-24*time.Hour))
 	if s.Fetch.InFlight > 0 {
 		if o.Asked, err = h.askedHosts(ctx); err != nil {
-			return nil, err
+			return o, err
 		}
 	}
 	if o.Failures, err = h.failures(ctx); err != nil {
-		return nil, err
+		return o, err
 	}
 	recent, err := h.findChanges(ctx, changeQuery{limit: 8, budget: 300 * time.Millisecond})
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	o.Changes = recent.Changes
 	list, err := h.consumers(q)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	o.Consumers = list.(consumerList).Consumers
 	o.Workers, err = h.workers(ctx)
