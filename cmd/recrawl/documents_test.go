@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	commands "github.com/recrawl/recrawl/cmd/recrawl/internal/verbs"
 	"github.com/urfave/cli/v3"
 )
@@ -17,7 +18,9 @@ import (
 func TestDocumentsShowFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	known := map[string][]string{}
-	addFlags(known, "", commands.All(io.Discard, io.Discard))
+	root := &cli.Command{Commands: commands.All(io.Discard, io.Discard)}
+	flags.AddConfigFiles(root)
+	addFlags(known, "", root.Commands)
 	var (
 		command = regexp.MustCompile("(?m)(?:^    |[`| ])recrawl ([a-z]+)( [a-z]+)?([^`|#\n]*)")
 		flag    = regexp.MustCompile(` -{1,2}([a-z][\w-]*)`)
