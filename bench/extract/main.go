@@ -25,8 +25,6 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"syscall"
-	"time"
 	"unicode"
 
 	readability "codeberg.org/readeck/go-readability/v2"
@@ -174,12 +172,6 @@ func run(name string, pages []labelled, text func(labelled) string) result {
 	}
 	r.seconds = (cpu() - start).Seconds()
 	return r
-}
-
-func cpu() time.Duration {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func recrawl(p labelled) string {

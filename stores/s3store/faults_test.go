@@ -191,7 +191,7 @@ func answerOf(r *http.Request, status int, body string) *http.Response {
 // All rules of the kit hold with a server of which every tenth request fails, hangs, is
 // answered wrongly or does half of what it says.
 func TestKitWithFailingSlowAndLyingServer(t *testing.T) {
-	for seed := range uint64(testlevel.Pick(1, 50)) {
+	for seed := range uint64(testlevel.Pick(1, 8)) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faulty{random: rand.New(rand.NewPCG(seed, 35)), rate: 0.1, lists: map[string][]byte{}}
 			o := fakeServer(t)
