@@ -25,8 +25,8 @@
 // head one of its own; both are checked when they are read.
 //
 // The server must have read-after-write consistency and conditional writes; Open refuses a server
-// that ignores If-None-Match. A stale list of objects does no harm: a list only says
-// where to look first. What fails in a way that may pass (5xx, throttling, cut or silent
+// that ignores If-None-Match. A list of objects may be stale: a process knows what it has made, found
+// and removed itself, and others find it when the list shows it. What fails in a way that may pass (5xx, throttling, cut or silent
 // connections) is repeated for [Options].Patience.
 //
 // # Life cycle
