@@ -38,7 +38,7 @@ import (
 
 var (
 	simulationSeed    = flag.Uint64("simulation.seed", 1, "the first seed of the simulations")
-	simulationSeeds   = flag.Int("simulation.seeds", testlevel.Pick(1, 20), "how many seeds are simulated")
+	simulationSeeds   = flag.Int("simulation.seeds", testlevel.Pick(1, 4), "how many seeds are simulated")
 	simulationWorkers = flag.Int("simulation.workers", testlevel.Pick(5, 200), "how many workers take part")
 	simulationFaults  = flag.Int("simulation.faults", testlevel.Pick(40, 400), "how many faults there are")
 )
