@@ -94,7 +94,8 @@ func TestJSONIsDocumented(t *testing.T) {
 		return ok(t, append([]string{"check", what[0], "-json", "-agent", "testbot", "-connect-to", s.server.ConnectTo()}, what[1:]...)...)
 	}
 	outputs["check"] = []string{ok(t, "check", "filter", "-json", seed), ok(t, "check", "normalize", "-json", seed+"#x"), ok(t, "check", "schedule", "-json", seed),
-		ok(t, "check", "conf", "-json", "-all"), ok(t, "check", "conf", "-json", "-conf", filepath.Join("testdata", "conf")), net("parse", "-dumpText", seed), net("robots", seed)}
+		ok(t, "check", "conf", "-json", "-all"), ok(t, "check", "conf", "-json", "-conf", filepath.Join("testdata", "conf")), net("parse", "-dumpText", seed), net("robots", seed),
+		ok(t, "check", "extract", "-json", "-tables", "-base", seed, filepath.Join("testdata", "kettle.html"))}
 
 	// byName reports whether the keys of an object are outcomes, hosts, statuses and the like.
 	byName := func(section, name string) bool {
@@ -108,7 +109,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		case "after":
 			return section == "check"
 		}
-		return slices.Contains([]string{"outcomes", "metadata", "status", "retry", "host_status", "quantiles", "fields", "rejected", "failures", "parts", "deleted", "counts"}, name)
+		return slices.Contains([]string{"outcomes", "metadata", "status", "retry", "host_status", "quantiles", "fields", "rejected", "failures", "parts", "deleted", "counts", "jsonld"}, name)
 	}
 	// elsewhere is the section that a part of an object is described in.
 	elsewhere := func(section, name string) string {
