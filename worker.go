@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -463,7 +464,7 @@ func (w *Worker) begin(ctx context.Context, l groups.Lease, sent time.Time) erro
 	member := t.Member(l.Group, w.router)
 	share := &groupShare{engine: w.engine, router: w.router, turns: w.turns, threads: w.threads}
 	share.member.Store(member)
-	g.hosts = &inheritedHosts{Store: s.Hosts, share: share, by: w.opts.Fetch.Politeness.By, seen: map[string]bool{}}
+	g.hosts = &inheritedHosts{Store: s.Hosts, share: share, pauseOf: w.opts.Fetch.Politeness.Pause, by: w.opts.Fetch.Politeness.By, first: map[string]*firstUse{}}
 	s.Hosts = g.hosts
 	stores := Stores{Crawl: s.Crawl, Hosts: s.Hosts, Links: s.Links, Segments: s.Segments}
 	g.crawler, err = newCrawler(stores, w.groupOptions(g, len(t.Groups)), share)
@@ -844,38 +845,62 @@ func (w *Worker) post(ctx context.Context, items map[string][]byte) error {
 type inheritedHosts struct {
 	hostdb.Store
 	share *groupShare
-	by    hostdb.By
+	// pauseOf returns the pause between two requests to a host with a Crawl-delay. The record of a
+	// host with a grant need not say it: a request may have begun when the pause before it was over.
+	pauseOf func(crawlDelay time.Duration) time.Duration
+	by      hostdb.By
 
-	mu   sync.Mutex
-	seen map[string]bool
+	mu    sync.Mutex
+	first map[string]*firstUse
+}
+
+// firstUse is the first update of a host. Others wait for it: otherwise they would end its grant.
+type firstUse struct {
+	updating ctxMutex
+	done     atomic.Bool
 }
 
 // reset begins anew, when slots were moved.
 func (h *inheritedHosts) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	clear(h.seen)
+	clear(h.first)
 }
 
 func (h *inheritedHosts) Update(ctx context.Context, name string, next func(*hostdb.Host) (*hostdb.Host, error)) error {
-	h.mu.Lock()
-	seen := h.seen[name] || h.by == hostdb.ByIP || !h.share.member.Load().Owns("http://"+name+"/")
-	h.mu.Unlock()
-	if seen {
+	if h.by == hostdb.ByIP || !h.share.member.Load().Owns("http://"+name+"/") {
 		return h.Store.Update(ctx, name, next)
 	}
-	now := time.Now()
+	h.mu.Lock()
+	use := h.first[name]
+	if use == nil {
+		use = &firstUse{updating: newCtxMutex()}
+		h.first[name] = use
+	}
+	h.mu.Unlock()
+	if use.done.Load() {
+		return h.Store.Update(ctx, name, next)
+	}
+	if err := use.updating.lock(ctx); err != nil {
+		return err
+	}
+	defer use.updating.unlock()
+	if use.done.Load() {
+		return h.Store.Update(ctx, name, next)
+	}
 	err := h.Store.Update(ctx, name, func(old *hostdb.Host) (*hostdb.Host, error) {
 		if old == nil {
 			return next(nil)
 		}
+		now := time.Now() // not earlier: the pause begins when the store was waited for
 		after := old.AfterCrash(now, now)
+		if len(old.Grants) > 0 {
+			if end := now.Add(h.pauseOf(old.CrawlDelay)); end.After(after.NextFetch) {
+				after.NextFetch = end
+			}
+		}
 		return next(&after)
 	})
-	if err == nil {
-		h.mu.Lock()
-		h.seen[name] = true
-		h.mu.Unlock()
-	}
+	use.done.Store(err == nil)
 	return err
 }
