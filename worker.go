@@ -393,7 +393,9 @@ func (w *Worker) balance(ctx context.Context, s groups.State, alive []string, se
 	}
 	tended = tended && !slices.ContainsFunc(free, func(id int) bool { return id >= 0 })
 	w.mu.Lock()
-	w.tended = tended
+	w.tended = tended && !slices.ContainsFunc(s.Groups, func(g groups.GroupState) bool {
+		return g.Owner == w.name && w.held[g.Group] == nil // its rounds ended because a renewal was late
+	})
 	w.mu.Unlock()
 	return nil
 }
@@ -557,6 +559,7 @@ func (w *Worker) work(ctx context.Context, g *heldGroup) {
 	}
 	w.mu.Lock()
 	delete(w.held, g.lease.Group)
+	w.tended = false // until the next renewal says which worker has it now
 	if err != nil && cause == nil && !errors.Is(err, crawldb.ErrFenced) {
 		w.failures = append(w.failures, err)
 	}
