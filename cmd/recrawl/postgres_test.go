@@ -162,7 +162,7 @@ func TestTwoWorkersInPostgresGiveWhatOneGives(t *testing.T) {
 	want := dump(t, alone.dir)
 
 	s := serveInto(t, pgtest.DSNAt(server.Address(), "shared"), web())
-	args := append([]string{"-groups", "4", "-hot-domain", "example.test", "-lease", "5s"}, s.web.Seeds()...)
+	args := append([]string{"-groups", "4", "-hot-domain", "example.test", "-lease", "2s"}, s.web.Seeds()...)
 	var workers []*exec.Cmd
 	begin := func() *exec.Cmd {
 		c := exec.Command(program, s.crawl(args...)...)
