@@ -393,10 +393,15 @@ func (w *Worker) balance(ctx context.Context, s groups.State, alive []string, se
 	}
 	tended = tended && !slices.ContainsFunc(free, func(id int) bool { return id >= 0 })
 	w.mu.Lock()
+	wasTended := w.tended
 	w.tended = tended && !slices.ContainsFunc(s.Groups, func(g groups.GroupState) bool {
 		return g.Owner == w.name && w.held[g.Group] == nil // its rounds ended because a renewal was late
 	})
+	now := w.tended
 	w.mu.Unlock()
+	if now && !wasTended {
+		w.tell() // what is left to do is looked at again
+	}
 	return nil
 }
 
