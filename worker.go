@@ -393,15 +393,8 @@ func (w *Worker) balance(ctx context.Context, s groups.State, alive []string, se
 	}
 	tended = tended && !slices.ContainsFunc(free, func(id int) bool { return id >= 0 })
 	w.mu.Lock()
-	wasTended := w.tended
-	w.tended = tended && !slices.ContainsFunc(s.Groups, func(g groups.GroupState) bool {
-		return g.Owner == w.name && w.held[g.Group] == nil // its rounds ended because a renewal was late
-	})
-	now := w.tended
+	w.tended = tended
 	w.mu.Unlock()
-	if now && !wasTended {
-		w.tell() // what is left to do is looked at again
-	}
 	return nil
 }
 
@@ -564,7 +557,6 @@ func (w *Worker) work(ctx context.Context, g *heldGroup) {
 	}
 	w.mu.Lock()
 	delete(w.held, g.lease.Group)
-	w.tended = false // until the next renewal says which worker has it now
 	if err != nil && cause == nil && !errors.Is(err, crawldb.ErrFenced) {
 		w.failures = append(w.failures, err)
 	}
