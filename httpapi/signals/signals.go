@@ -8,15 +8,13 @@ package signals
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"syscall"
 	"time"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/urlfilter"
 )
 
@@ -47,18 +45,9 @@ type change struct {
 // maxBody limits what a request may send.
 const maxBody = 2 << 20
 
-// publicClient returns a client that connects to public addresses only.
+// publicClient returns a client that connects to public addresses only, as a crawler does.
 func publicClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		if a := at.Addr().Unmap(); !a.IsGlobalUnicast() || a.IsPrivate() {
-			return fmt.Errorf("%s is no public address", a)
-		}
-		return nil
-	}}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: httpproto.Guard{}.Control}
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/protocol"
+	"github.com/recrawl/recrawl/protocol/httpproto"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/stores/memstore"
 )
@@ -330,10 +332,12 @@ func TestSignalReachesTheCrawler(t *testing.T) {
 }
 
 // Requests of the default client reach public addresses only.
-func TestPublicClientRefusesPrivateAddresses(t *testing.T) {
+func TestPublicClientRefusesSpecialAddresses(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	if _, err := publicClient().Get(server.URL); err == nil || !strings.Contains(err.Error(), "no public address") {
-		t.Errorf("%v", err)
+	for _, u := range []string{server.URL, "http://10.0.0.1/", "http://100.64.0.1/", "http://169.254.169.254/", "http://198.18.0.1/", "http://[::1]/", "http://[64:ff9b::10.0.0.1]/", "http://[2002:7f00:1::1]/"} {
+		if _, err := publicClient().Get(u); !errors.Is(err, httpproto.ErrBlocked) {
+			t.Errorf("%s: %v", u, err)
+		}
 	}
 }
