@@ -2,74 +2,32 @@ package signals
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"encoding/xml"
-	"strings"
 	"time"
+
+	"github.com/recrawl/recrawl/parse/sitemap"
 )
 
 // maxEntries limits the entries that are read of a feed.
 const maxEntries = 500
 
-// readFeed returns the entries of an Atom, RSS or JSON feed: as many as can be read.
-func readFeed(body []byte) (entries []change) {
+// readFeed returns the entries of a feed in Atom, RSS or JSON, or of a sitemap: as many as can be read.
+// Relative links are resolved against topic, except those of JSON.
+func readFeed(ctx context.Context, topic string, body []byte) (entries []change) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '{' {
 		return readJSONFeed(trimmed)
 	}
-	d := xml.NewDecoder(bytes.NewReader(body))
-	d.Strict = false
-	var e *change // the entry that is being read
-	for len(entries) < maxEntries {
-		token, err := d.Token()
+	r := sitemap.NewReader(bytes.NewReader(body), sitemap.Options{URL: topic, MaxURLs: maxEntries, MaxBytes: maxBody})
+	for e, err := range r.All(ctx) {
 		if err != nil {
-			return entries
+			break
 		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			switch name := t.Name.Local; {
-			case name == "entry" || name == "item":
-				e = &change{}
-			case e == nil:
-			case name == "link":
-				readLink(d, t, e)
-			case name == "updated" || name == "published" || name == "pubDate" || name == "date":
-				var text string
-				if d.DecodeElement(&text, &t) == nil {
-					if at := readTime(text); at.After(e.at) {
-						e.at = at
-					}
-				}
-			}
-		case xml.EndElement:
-			if name := t.Name.Local; e != nil && (name == "entry" || name == "item") {
-				if e.url != "" {
-					entries = append(entries, *e)
-				}
-				e = nil
-			}
+		if !e.Sitemap {
+			entries = append(entries, change{e.URL, e.Modified})
 		}
 	}
 	return entries
-}
-
-// readLink reads the link of an entry: an attribute in Atom, text in RSS.
-func readLink(d *xml.Decoder, t xml.StartElement, e *change) {
-	rel, href := "alternate", ""
-	for _, a := range t.Attr {
-		switch a.Name.Local {
-		case "rel":
-			rel = a.Value
-		case "href":
-			href = a.Value
-		}
-	}
-	var text string
-	if d.DecodeElement(&text, &t) == nil && href == "" {
-		href = strings.TrimSpace(text)
-	}
-	if rel == "alternate" && e.url == "" {
-		e.url = href
-	}
 }
 
 func readJSONFeed(body []byte) (entries []change) {
@@ -92,13 +50,4 @@ func readJSONFeed(body []byte) (entries []change) {
 		}
 	}
 	return entries
-}
-
-func readTime(text string) time.Time {
-	for _, layout := range []string{time.RFC3339, time.RFC1123Z, time.RFC1123, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 MST", time.DateOnly} {
-		if t, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
-			return t.UTC()
-		}
-	}
-	return time.Time{}
 }

@@ -1,7 +1,6 @@
 package signals
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -198,17 +197,20 @@ func TestFeeds(t *testing.T) {
 		"rss":  {`<rss><channel><link>https://a.example/</link><item><title>x</title><link> https://a.example/1 </link><pubDate>Mon, 2 Nov 2026 10:00:00 GMT</pubDate></item><item><guid>no link</guid></item></channel></rss>`, []string{"https://a.example/1 2026-11-02"}},
 		"json": {`{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"https://a.example/1","date_published":"2026-11-01T00:00:00Z","date_modified":"2026-11-03T00:00:00Z"},{"id":"2"}]}`, []string{"https://a.example/1 2026-11-03"}},
 		"cut":  {`<feed><entry><link href="https://a.example/1"/></entry><entry><link href=`, []string{"https://a.example/1 0001-01-01"}},
+		"base": {`<feed xml:base="https://b.example/x/"><entry><link href="1"/><published>2026-11-02T10:00:00Z</published></entry></feed>`, []string{"https://b.example/x/1 2026-11-02"}},
+		"guid": {`<rss><channel><item><guid>https://a.example/1</guid></item></channel></rss>`, []string{"https://a.example/1 0001-01-01"}},
 		"none": {"\x00\xff<<<", nil},
 	} {
 		var got []string
-		for _, e := range readFeed([]byte(c.body)) {
+		for _, e := range readFeed(t.Context(), "https://a.example/feed", []byte(c.body)) {
 			got = append(got, e.url+" "+e.at.Format(time.DateOnly))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if n := len(readFeed(bytes.Repeat([]byte(`<item><link>https://a.example/</link></item>`), 10_000))); n != maxEntries {
+	long := "<rss><channel>" + strings.Repeat(`<item><link>https://a.example/</link></item>`, 10_000)
+	if n := len(readFeed(t.Context(), "https://a.example/feed", []byte(long))); n != maxEntries {
 		t.Errorf("%d entries", n)
 	}
 }

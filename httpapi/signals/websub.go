@@ -386,7 +386,7 @@ func (w *WebSub) receive(rw http.ResponseWriter, r *http.Request, s *Subscriptio
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	taken, err := w.o.Signal.send(r.Context(), topicChanges(s.Topic, body))
+	taken, err := w.o.Signal.send(r.Context(), topicChanges(r.Context(), s.Topic, body))
 	if err == nil {
 		err = w.changeOne(r.Context(), s.ID, func(s *Subscription) { s.Received = w.o.Now().UTC() }) // and syncs the signals
 	}
@@ -400,13 +400,13 @@ func (w *WebSub) receive(rw http.ResponseWriter, r *http.Request, s *Subscriptio
 }
 
 // topicChanges are the topic, and the entries that its publisher can speak for: those of its domain.
-func topicChanges(topic string, body []byte) []change {
+func topicChanges(ctx context.Context, topic string, body []byte) []change {
 	changes := []change{{url: topic}}
 	base, err := url.Parse(topic)
 	if err != nil {
 		return changes
 	}
-	for _, e := range readFeed(body) {
+	for _, e := range readFeed(ctx, topic, body) {
 		to, err := base.Parse(e.url)
 		if err == nil && (to.Scheme == "http" || to.Scheme == "https") && hostdb.ByDomain.HostKey(to.Hostname()) == hostdb.ByDomain.HostKey(base.Hostname()) {
 			changes = append(changes, change{to.String(), e.at})
