@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -56,50 +57,71 @@ func (h *Handler) scanTexts(ctx context.Context, wanted []string, limit int) (hi
 	if err != nil {
 		return nil, false, err
 	}
-	hits = []Hit{}
-	seen, began := map[string]bool{}, time.Now()
+	s := textScan{wanted: wanted, limit: limit, began: time.Now(), seen: map[string]bool{}, hits: []Hit{}}
 	for _, name := range names {
-		at := 0
-		for texts, err := range segment.Blocks[segment.Text](ctx, h.o.Stores.Segments, name, 0) {
-			if skip, err := unreadable(ctx, err); err != nil {
-				return nil, false, err
-			} else if skip {
-				break
-			}
-			data, err := blockOf[segment.Data](ctx, h.o.Stores.Segments, name, at)
-			if err != nil {
-				return nil, false, err
-			}
-			at++
-			parsed := map[string]*segment.Data{}
-			for i := range data {
-				parsed[data[i].URL] = &data[i]
-			}
-			for i := range texts {
-				t := &texts[i]
-				if seen[t.URL] || parsed[t.URL] == nil {
-					continue
-				}
-				seen[t.URL] = true
-				d := &parsed[t.URL].Parsed
-				where, ok := findWords(strings.ToLower(d.Title+" "+t.URL), strings.ToLower(t.Text), wanted)
-				if !ok || d.NoIndex {
-					continue
-				}
-				hit := Hit{URL: t.URL, Title: d.Title}
-				if !d.NoArchive {
-					hit.Snippet = snippet(t.Text, where)
-				}
-				if hits = append(hits, hit); len(hits) == limit {
-					return hits, false, nil
-				}
-			}
-			if time.Since(began) > time.Second {
-				return hits, false, nil
-			}
+		more, err := s.segment(ctx, h.o.Stores.Segments, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if !more {
+			return s.hits, false, nil
 		}
 	}
-	return hits, true, nil
+	return s.hits, true, nil
+}
+
+// textScan is one search in the segments.
+type textScan struct {
+	wanted []string
+	limit  int
+	began  time.Time
+	seen   map[string]bool // URLs
+	hits   []Hit
+}
+
+// segment looks for pages in a segment. It returns false when there are enough hits or the second is over.
+func (s *textScan) segment(ctx context.Context, store segment.Store, name string) (more bool, err error) {
+	nextData, stop := iter.Pull2(segment.Partial[segment.Data](ctx, store, name, 0)) // block by block, as the texts
+	defer stop()
+	for texts, err := range segment.Blocks[segment.Text](ctx, store, name, 0) {
+		if skip, err := unreadable(ctx, err); skip || err != nil {
+			return skip, err
+		}
+		data, err, _ := nextData()
+		if skip, err := unreadable(ctx, err); skip || err != nil {
+			return skip, err
+		}
+		if s.block(texts, data); len(s.hits) == s.limit || time.Since(s.began) > time.Second {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (s *textScan) block(texts []segment.Text, data []segment.Data) {
+	parsed := map[string]*segment.Data{}
+	for i := range data {
+		parsed[data[i].URL] = &data[i]
+	}
+	for i := range texts {
+		t := &texts[i]
+		if s.seen[t.URL] || parsed[t.URL] == nil {
+			continue
+		}
+		s.seen[t.URL] = true
+		d := &parsed[t.URL].Parsed
+		where, ok := findWords(strings.ToLower(d.Title+" "+t.URL), strings.ToLower(t.Text), s.wanted)
+		if !ok || d.NoIndex {
+			continue
+		}
+		hit := Hit{URL: t.URL, Title: d.Title}
+		if !d.NoArchive {
+			hit.Snippet = snippet(t.Text, where)
+		}
+		if s.hits = append(s.hits, hit); len(s.hits) == s.limit {
+			return
+		}
+	}
 }
 
 // findWords reports whether a page has all the words, and where its text has the first of them.
@@ -129,15 +151,4 @@ func snippet(text string, where int) string {
 		s = "… " + s
 	}
 	return s
-}
-
-// blockOf returns a block of a part of a segment, nil if there is none.
-func blockOf[T segment.Record](ctx context.Context, store segment.Store, name string, block int) ([]T, error) {
-	for records, err := range segment.Partial[T](ctx, store, name, block) {
-		if skip, err := unreadable(ctx, err); skip || err != nil {
-			return nil, err
-		}
-		return records, nil
-	}
-	return nil, nil
 }
