@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"iter"
 	"net/url"
 	"strings"
 	"time"
@@ -195,12 +194,12 @@ func (h *Handler) addVisits(ctx context.Context, s *story, last time.Time, befor
 	}
 	began := time.Now()
 	var texts []segmentText // of different contents, the newest first
-	for _, name := range names {
+	for i, name := range names {
 		if at := segment.TimeOf(name); before != "" && name >= before || at.After(last) {
 			continue
 		}
-		if time.Since(began) > 1500*time.Millisecond || len(s.Visits) >= 50 {
-			s.Before = "?" + url.Values{"u": {s.URL}, "before": {s.previousName(names, name)}}.Encode()
+		if i > 0 && (time.Since(began) > 1500*time.Millisecond || len(s.Visits) >= 50) {
+			s.Before = "?" + url.Values{"u": {s.URL}, "before": {names[i-1]}}.Encode()
 			break
 		}
 		v, block, err := h.findVisit(ctx, name, s.Normal)
@@ -221,18 +220,6 @@ func (h *Handler) addVisits(ctx context.Context, s *story, last time.Time, befor
 	}
 	s.showTexts(texts, wholeText)
 	return nil
-}
-
-// previousName is the segment that was read before another, so that the next part begins with that.
-func (s *story) previousName(names []string, name string) string {
-	previous := name + "~"
-	for _, n := range names {
-		if n == name {
-			break
-		}
-		previous = n
-	}
-	return previous
 }
 
 // segmentText is a text of the page, and when the visit was made that brought it.
@@ -319,19 +306,16 @@ func (s *story) setPage(p *page.Parsed) {
 
 // recordOf returns a record of a block of a segment, if it is there.
 func recordOf[T segment.Record](ctx context.Context, store segment.Store, name string, block int, is func(*T) bool) (rec T, ok bool, err error) {
-	next, stop := iter.Pull2(segment.Partial[T](ctx, store, name, block))
-	defer stop()
-	records, err, more := next()
-	if !more {
-		return rec, false, nil
-	}
-	if skip, err := unreadable(ctx, err); skip || err != nil {
-		return rec, false, err
-	}
-	for i := range records {
-		if is(&records[i]) {
-			return records[i], true, nil
+	for records, err := range segment.Partial[T](ctx, store, name, block) {
+		if skip, err := unreadable(ctx, err); skip || err != nil {
+			return rec, false, err
 		}
+		for i := range records {
+			if is(&records[i]) {
+				return records[i], true, nil
+			}
+		}
+		break
 	}
 	return rec, false, nil
 }
@@ -342,10 +326,8 @@ func cut(text string, n int) string {
 		return text
 	}
 	b := []byte(text[:n])
-	for i := 0; i < 4 && len(b) > 0 && !utf8Start(text[len(b)]); i++ {
+	for i := 0; i < 4 && len(b) > 0 && !utf8.RuneStart(text[len(b)]); i++ {
 		b = b[:len(b)-1]
 	}
 	return string(bytes.TrimSpace(b)) + " …"
 }
-
-func utf8Start(b byte) bool { return b&0xC0 != 0x80 }
