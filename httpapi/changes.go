@@ -34,7 +34,6 @@ type change struct {
 	Kind      string        `json:"kind"`
 	Time      time.Time     `json:"time"`
 	Segment   string        `json:"segment"`
-	Location  string        `json:"location,omitempty"` // where a redirect leads
 	Signature string        `json:"signature,omitempty"`
 	Error     string        `json:"parse_error,omitempty"`
 	Previous  previousState `json:"previous,omitzero"`
@@ -114,49 +113,33 @@ func (h *Handler) findChanges(ctx context.Context, query changeQuery) (changeLis
 		if at := segment.TimeOf(name); !query.since.IsZero() && !at.IsZero() && at.Before(query.since) {
 			break
 		}
-		full := false
-		for at, events := range h.eventBlocks(ctx, name, block, &err) {
+		for events, err := range segment.Blocks[segment.Event](ctx, h.o.Stores.Segments, name, block) {
+			if skip, err := unreadable(ctx, err); err != nil {
+				return list, err
+			} else if skip {
+				break
+			}
 			for i := index; i < len(events); i++ {
-				if full = len(list.Changes) == query.limit; full {
-					list.next = fmt.Sprintf("%s.%d.%d", name, at, i)
+				if len(list.Changes) == query.limit {
+					list.next = fmt.Sprintf("%s.%d.%d", name, block, i)
 					return list, nil
 				}
 				list.Read++
 				if e := &events[i]; e.Changed && query.within.Contains(crawldb.Key(e.URL)) && (query.kind == "" || recrawl.PageKind(e.Kind).String() == query.kind) {
-					list.Changes = append(list.Changes, h.newChange(name, e))
+					list.Changes = append(list.Changes, newChange(name, e))
 				}
 			}
-			index = 0
+			block, index = block+1, 0
 			if time.Since(began) > query.budget {
-				list.next = fmt.Sprintf("%s.%d.0", name, at+1)
+				list.next = fmt.Sprintf("%s.%d.0", name, block)
 				return list, nil
 			}
-		}
-		if err != nil {
-			return list, err
 		}
 	}
 	return list, nil
 }
 
-// eventBlocks yields the blocks of events of a segment with their numbers, none if it has none or is damaged.
-func (h *Handler) eventBlocks(ctx context.Context, name string, from int, failed *error) func(func(int, []segment.Event) bool) {
-	return func(yield func(int, []segment.Event) bool) {
-		at := from
-		for events, err := range segment.Blocks[segment.Event](ctx, h.o.Stores.Segments, name, from) {
-			if skip, err := unreadable(ctx, err); skip || err != nil {
-				*failed = err
-				return
-			}
-			if !yield(at, events) {
-				return
-			}
-			at++
-		}
-	}
-}
-
-func (h *Handler) newChange(name string, e *segment.Event) change {
+func newChange(name string, e *segment.Event) change {
 	c := change{URL: e.URL, Kind: recrawl.PageKind(e.Kind).String(), Time: segment.TimeOf(name), Segment: name, Signature: hex.EncodeToString(e.Signature), Error: e.ParseError}
 	if !e.PreviousTime.IsZero() {
 		c.Previous = previousState{Time: e.PreviousTime, Signature: hex.EncodeToString(e.PreviousSignature)}
