@@ -10,6 +10,7 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/httpapi/feed"
 	"github.com/recrawl/recrawl/segment"
 )
 
@@ -30,19 +31,13 @@ func (changeList) Kinds() []string { return []string{"new", "changed", "moved", 
 
 // change is an event of the change feed.
 type change struct {
-	URL       string        `json:"url"`
-	Kind      string        `json:"kind"`
-	Time      time.Time     `json:"time"`
-	Segment   string        `json:"segment"`
-	Signature string        `json:"signature,omitempty"`
-	Error     string        `json:"parse_error,omitempty"`
-	Previous  previousState `json:"previous,omitzero"`
-}
-
-type previousState struct {
-	Kind      string    `json:"kind,omitempty"`
-	Time      time.Time `json:"time,omitzero"`
-	Signature string    `json:"signature,omitempty"`
+	URL       string             `json:"url"`
+	Kind      string             `json:"kind"`
+	Time      time.Time          `json:"time"`
+	Segment   string             `json:"segment"`
+	Signature string             `json:"signature,omitempty"`
+	Error     string             `json:"parse_error,omitempty"`
+	Previous  feed.PreviousState `json:"previous,omitzero"`
 }
 
 // changeQuery says which changes are listed.
@@ -142,7 +137,7 @@ func (h *Handler) findChanges(ctx context.Context, query changeQuery) (changeLis
 func newChange(name string, e *segment.Event) change {
 	c := change{URL: e.URL, Kind: recrawl.PageKind(e.Kind).String(), Time: segment.TimeOf(name), Segment: name, Signature: hex.EncodeToString(e.Signature), Error: e.ParseError}
 	if !e.PreviousTime.IsZero() {
-		c.Previous = previousState{Time: e.PreviousTime, Signature: hex.EncodeToString(e.PreviousSignature)}
+		c.Previous = feed.PreviousState{Time: e.PreviousTime, Signature: hex.EncodeToString(e.PreviousSignature)}
 		if e.PreviousKind != 0 {
 			c.Previous.Kind = recrawl.PageKind(e.PreviousKind).String()
 		}
