@@ -126,7 +126,7 @@ func curveChart(curve []curvePoint, budget float64) chart {
 	var line strings.Builder
 	for _, p := range curve {
 		if p.PerDay <= most {
-			fmt.Fprintf(&line, "%v,%v ", xAt(p.PerDay/most), yAt(p.Fresh))
+			fmt.Fprintf(&line, "%v,%v ", xAt(p.PerDay/most), yAt(p.Freshness))
 		}
 	}
 	c := chart{

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,14 +29,7 @@ type controls struct {
 	count   string
 }
 
-func (c controls) May(action string) bool {
-	for _, a := range c.Allowed {
-		if string(a) == action {
-			return true
-		}
-	}
-	return false
-}
+func (c controls) May(a Action) bool { return slices.Contains(c.Allowed, a) }
 
 // Done is the message about what was done.
 func (c controls) Done() string {

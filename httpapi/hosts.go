@@ -38,6 +38,7 @@ type hostState struct {
 	Stats     hostVisits `json:"visits"`
 }
 
+// hostVisits is hostdb.Stats under its JSON names.
 type hostVisits struct {
 	Fetched      int64 `json:"fetched"`
 	NotModified  int64 `json:"not_modified"`
@@ -45,8 +46,8 @@ type hostVisits struct {
 	Gone         int64 `json:"gone"`
 	Failed       int64 `json:"failed"`
 	RobotsDenied int64 `json:"robots_denied"`
-	InARow       int64 `json:"failures_in_a_row"`
 	Bytes        int64 `json:"bytes"`
+	Failures     int64 `json:"failures_in_a_row"`
 }
 
 func newHostState(name string, h *hostdb.Host, now time.Time) hostState {
@@ -62,8 +63,7 @@ func newHostState(name string, h *hostdb.Host, now time.Time) hostState {
 			s.Requests++
 		}
 	}
-	v := h.Stats
-	s.Stats = hostVisits{v.Fetched, v.NotModified, v.Redirected, v.Gone, v.Failed, v.RobotsDenied, v.Failures, v.Bytes}
+	s.Stats = hostVisits(h.Stats)
 	return s
 }
 

@@ -175,7 +175,7 @@ func (h *Handler) newOverview(q *request) (overview, error) {
 	o := overview{
 		Now: q.now, Stage: s.Stage, Segment: s.Segment, Since: s.Since.UTC(), Rounds: s.Rounds, Visits: s.Visited(), Bytes: s.Bytes,
 		Listed: s.Fetch.Listed, Done: s.Fetch.Done, InFlight: s.Fetch.InFlight, Hosts: s.Fetch.Hosts, NextDue: s.NextDue,
-		Asked: []askedHost{}, Changes: []change{}, Refresh: refreshSeconds(q),
+		Asked: []askedHost{}, Changes: []change{},
 	}
 	if took := time.Since(s.Since).Seconds(); s.Stage == "fetch" && took > 1 {
 		o.PerSecond = float64(s.Fetch.Done+s.Fetch.Followed) / took
@@ -187,9 +187,7 @@ func (h *Handler) newOverview(q *request) (overview, error) {
 	if o.Due, err = h.countDue(ctx, q.now); err != nil {
 		return o, err
 	}
-	if o.Freshness, err = h.freshness(ctx); err != nil {
-		return o, err
-	}
+	o.Freshness = newFreshness(h.planned(ctx))
 	if o.Points, err = h.history(ctx); err != nil {
 		return o, err
 	}
@@ -436,21 +434,21 @@ type freshness struct {
 }
 
 // planned returns the state as of the last plan; nil if there is none.
-func (h *Handler) planned(ctx context.Context) (*recrawl.Freshness, error) {
+func (h *Handler) planned(ctx context.Context) *recrawl.Freshness {
 	if f := h.o.Crawler.Status().Freshness; f != nil {
-		return f, nil
+		return f
 	}
 	p, err := recrawl.ReadPlan(ctx, h.o.Stores.Crawl)
-	if err != nil || p == nil || p.Outlook == nil {
-		return nil, nil //nolint:nilerr // a plan that cannot be read is made anew by the next round
+	if err != nil || p == nil || p.Outlook == nil { // a plan that cannot be read is made anew by the next round
+		return nil
 	}
-	return &recrawl.Freshness{Outlook: *p.Outlook, Budget: p.Budget, BudgetGiven: p.Asked > 0}, nil
+	return &recrawl.Freshness{Outlook: *p.Outlook, Budget: p.Budget, BudgetGiven: p.Asked > 0}
 }
 
-func (h *Handler) freshness(ctx context.Context) (*freshness, error) {
-	f, err := h.planned(ctx)
-	if err != nil || f == nil {
-		return nil, err
+// newFreshness returns f for JSON; nil if there is none.
+func newFreshness(f *recrawl.Freshness) *freshness {
+	if f == nil {
+		return nil
 	}
 	j := &freshness{
 		At: f.At, Pages: f.Pages, Copies: f.Copies, Never: f.Never, Overdue: f.Overdue, Known: f.Estimated > 0,
@@ -459,5 +457,5 @@ func (h *Handler) freshness(ctx context.Context) (*freshness, error) {
 	if f.Forecast != nil {
 		j.LongRun = f.Forecast.Freshness
 	}
-	return j, nil
+	return j
 }

@@ -39,8 +39,8 @@ type percentiles struct {
 }
 
 type curvePoint struct {
-	PerDay float64 `json:"per_day"`
-	Fresh  float64 `json:"fresh_by_importance"`
+	PerDay    float64 `json:"per_day"`
+	Freshness float64 `json:"fresh_by_importance"`
 }
 
 type budgetNeeded struct {
@@ -75,26 +75,24 @@ func (s scheduleReport) Chart() chart {
 
 func (h *Handler) schedule(q *request) (any, error) {
 	s := scheduleReport{Curve: []curvePoint{}, Needs: []budgetNeeded{}, Hosts: []hostFresh{}, Noisy: []noisyHost{}}
-	f, err := h.planned(q.Context())
-	if err != nil || f == nil {
-		return s, err
+	f := h.planned(q.Context())
+	if f == nil {
+		return s, nil
 	}
-	if s.Freshness, err = h.freshness(q.Context()); err != nil {
-		return s, err
-	}
+	s.Freshness = newFreshness(f)
 	s.Learned, s.Estimated = f.Learned, f.Estimated
 	s.Ages, s.Visited, s.Late = newPercentiles(f.Ages), newPercentiles(f.Visited), newPercentiles(f.Late)
 	for _, c := range f.Hosts {
 		s.Hosts = append(s.Hosts, hostFresh{c.Host, c.Pages, c.Never, c.Overdue, c.Weighted, c.Lost})
 	}
 	for _, n := range f.Noisy {
-		s.Noisy = append(s.Noisy, noisyHost{n.Host, n.Checked, n.Changed})
+		s.Noisy = append(s.Noisy, noisyHost(n))
 	}
 	if f.Forecast == nil {
 		return s, nil
 	}
 	for _, p := range f.Forecast.Curve {
-		s.Curve = append(s.Curve, curvePoint{p.PerDay, p.Freshness})
+		s.Curve = append(s.Curve, curvePoint(p))
 	}
 	for _, want := range []float64{0.5, 0.8, 0.9, 0.95, 0.99} {
 		s.Needs = append(s.Needs, need(f, want))
