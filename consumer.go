@@ -222,24 +222,25 @@ func consumersBehind(states map[string]*consumerState, number int64) (names []st
 	return names
 }
 
-// ConsumerStatus says how far a consumer is behind.
+// ConsumerStatus says how far a consumer is behind. docs/json.md describes its names in JSON.
 type ConsumerStatus struct {
-	Name string
+	Name string `json:"consumer"`
 	// Registered is when the consumer was added, Acknowledged when it last acknowledged
 	// events; zero if it never has.
-	Registered   time.Time
-	Acknowledged time.Time `json:",omitzero"`
-	EveryVisit   bool
+	Registered   time.Time `json:"registered,omitzero"`
+	Acknowledged time.Time `json:"acknowledged,omitzero"`
+	EveryVisit   bool      `json:"every_visit"`
 	// Segments and Bytes are those that it has not acknowledged whole, Events at most how
 	// many events of them it has yet to read, and Oldest is when the first of them was published.
-	Segments, Events int
-	Bytes            int64
-	Oldest           time.Time `json:",omitzero"`
+	Segments int       `json:"segments"`
+	Events   int       `json:"events"`
+	Bytes    int64     `json:"bytes"`
+	Oldest   time.Time `json:"oldest,omitzero"`
 	// Snapshot says that the consumer is to read a snapshot, or is in the midst of it.
-	Snapshot bool
+	Snapshot bool `json:"snapshot"`
 	// Lapsed is when it last lost events, and Lapses how often it has.
-	Lapsed time.Time `json:",omitzero"`
-	Lapses int
+	Lapsed time.Time `json:"lapsed,omitzero"`
+	Lapses int       `json:"lapses"`
 }
 
 // Consumers returns the status of all consumers, by name.

@@ -33,17 +33,17 @@ type overview struct {
 	Hosts     int       `json:"hosts_active"`
 	NextDue   time.Time `json:"next_due,omitzero"`
 	// Due is how many pages are due, at most dueCounted.
-	Due       int             `json:"due"`
-	Freshness *freshness      `json:"freshness,omitempty"`
-	Asked     []askedHost     `json:"asked"`
-	Outcomes  []outcomeCount  `json:"outcomes"` // of the last day
-	Failures  []failureCount  `json:"failures"` // of the newest segments
-	Points    []historyPoint  `json:"history"`
-	Changes   []change        `json:"changes"`
-	Damaged   []string        `json:"damaged,omitempty"`
-	Consumers []consumerState `json:"consumers"`
-	Workers   []worker        `json:"workers,omitempty"` // of a divided crawl
-	Refresh   int             `json:"-"`
+	Due       int                      `json:"due"`
+	Freshness *freshness               `json:"freshness,omitempty"`
+	Asked     []askedHost              `json:"asked"`
+	Outcomes  []outcomeCount           `json:"outcomes"` // of the last day
+	Failures  []failureCount           `json:"failures"` // of the newest segments
+	Points    []historyPoint           `json:"history"`
+	Changes   []change                 `json:"changes"`
+	Damaged   []string                 `json:"damaged,omitempty"`
+	Consumers []recrawl.ConsumerStatus `json:"consumers"`
+	Workers   []worker                 `json:"workers,omitempty"` // of a divided crawl
+	Refresh   int                      `json:"-"`
 }
 
 const dueCounted = 10_000
@@ -205,11 +205,9 @@ func (h *Handler) newOverview(q *request) (overview, error) {
 		return o, err
 	}
 	o.Changes = recent.Changes
-	list, err := h.consumers(q)
-	if err != nil {
+	if o.Consumers, err = h.o.Crawler.Consumers(ctx); err != nil {
 		return o, err
 	}
-	o.Consumers = list.(consumerList).Consumers
 	o.Workers, err = h.workers(ctx)
 	return o, err
 }

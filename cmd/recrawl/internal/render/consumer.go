@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/recrawl/recrawl"
 )
@@ -25,31 +24,4 @@ func Consumers(w io.Writer, all []recrawl.ConsumerStatus) {
 		}
 		fmt.Fprintln(w)
 	}
-}
-
-// ConsumerJSON is the status of a consumer of the change feed.
-type ConsumerJSON struct {
-	Name         string     `json:"consumer"`
-	Registered   *time.Time `json:"registered,omitempty"`
-	Acknowledged *time.Time `json:"acknowledged,omitempty"`
-	EveryVisit   bool       `json:"every_visit"`
-	Segments     int        `json:"segments"`
-	Events       int        `json:"events"`
-	Bytes        int64      `json:"bytes"`
-	Oldest       *time.Time `json:"oldest,omitempty"`
-	Snapshot     bool       `json:"snapshot"`
-	Lapsed       *time.Time `json:"lapsed,omitempty"`
-	Lapses       int        `json:"lapses"`
-}
-
-// NewConsumersJSON returns the status of all consumers.
-func NewConsumersJSON(all []recrawl.ConsumerStatus) []ConsumerJSON {
-	out := []ConsumerJSON{}
-	for _, s := range all {
-		out = append(out, ConsumerJSON{
-			s.Name, TimeOrNil(s.Registered), TimeOrNil(s.Acknowledged), s.EveryVisit, s.Segments, s.Events, s.Bytes,
-			TimeOrNil(s.Oldest), s.Snapshot, TimeOrNil(s.Lapsed), s.Lapses,
-		})
-	}
-	return out
 }

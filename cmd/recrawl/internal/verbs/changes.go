@@ -14,7 +14,6 @@ import (
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
-	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
@@ -196,8 +195,8 @@ func (f *feedOfCrawl) wait(ctx context.Context) error {
 }
 
 func (a *app) printConsumers(all []recrawl.ConsumerStatus) error {
-	for _, j := range render.NewConsumersJSON(all) {
-		if err := a.printLine(j); err != nil {
+	for _, k := range all {
+		if err := a.printLine(k); err != nil {
 			return err
 		}
 	}

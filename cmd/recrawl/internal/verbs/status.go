@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/render"
@@ -59,14 +60,14 @@ func (a *app) printRunStatus(c *cli.Command, wants []float64, locked error) erro
 	s := &w.Status
 	if c.Bool("json") {
 		j := struct {
-			AtWork    runStatusJSON         `json:"at_work"`
-			Consumers []render.ConsumerJSON `json:"consumers"`
+			AtWork    runStatusJSON            `json:"at_work"`
+			Consumers []recrawl.ConsumerStatus `json:"consumers"`
 			*render.FreshnessJSON
 		}{AtWork: runStatusJSON{
 			Verb: w.Verb, Process: w.Process, Began: w.Began, AsOf: asOf.UTC(), Stage: s.Stage, StageSince: render.TimeOrNil(s.Since), Segment: s.Segment,
 			Rounds: s.Rounds, Visits: s.Visited(), Outcomes: render.OutcomesJSON(s.Visits), PerSecond: w.PerSecond, Bytes: s.Bytes,
 			Listed: s.Fetch.Listed, Done: s.Fetch.Done, Followed: s.Fetch.Followed, InFlight: s.Fetch.InFlight, Hosts: s.Fetch.Hosts, NextDue: render.TimeOrNil(s.NextDue),
-		}, Consumers: render.NewConsumersJSON(w.Consumers)}
+		}, Consumers: append([]recrawl.ConsumerStatus{}, w.Consumers...)}
 		if s.Freshness != nil {
 			s.Freshness.Hosts = nil // the plan has only some of them, and they are old
 			j.FreshnessJSON = render.NewFreshnessJSON(s.Freshness, wants)
@@ -169,8 +170,8 @@ planned, without hosts.`,
 				if c.Bool("json") {
 					return a.printJSON(struct {
 						*render.FreshnessJSON
-						Consumers []render.ConsumerJSON `json:"consumers"`
-					}{render.NewFreshnessJSON(&f, wants), render.NewConsumersJSON(consumers)})
+						Consumers []recrawl.ConsumerStatus `json:"consumers"`
+					}{render.NewFreshnessJSON(&f, wants), consumers})
 				}
 				w := bufio.NewWriter(a.out)
 				render.Consumers(w, consumers)
