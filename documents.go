@@ -167,7 +167,7 @@ func (f *indexFeed) commit(ctx context.Context) error {
 // Documents yields what the events that are not acknowledged change in an index, up to the end of
 // the feed: for an index that is not in this process. See [Consumer.Index], which applies them. A
 // document is valid until the next one. A snapshot begins with all pages in the segments that are
-// kept, none of which has a position until the last.
+// kept. These changes have no position: they cannot be acknowledged before the first event that follows them.
 func (k *Consumer) Documents(ctx context.Context, o index.Options) iter.Seq2[index.Change, error] {
 	if o.Scoring == nil {
 		o.Scoring = k.c.opts.Scoring

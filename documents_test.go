@@ -20,7 +20,7 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// tableIndex is an index.Lister whose changes count once they are committed. It fails when told to.
+// tableIndex is an index.Lister whose changes count once they are committed. It fails when the test sets an error.
 type tableIndex struct {
 	pages   map[string]index.Document
 	pending []index.Change

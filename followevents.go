@@ -16,7 +16,7 @@ var ErrNotInFeed = errors.New("not in the change feed, or not any more")
 // waits for more until its context ends. It is for readers that come and go: it keeps no cursor, and no
 // segment is kept for it. If there was no such event, or the segments behind it were removed or are damaged, the
 // error is [ErrNotInFeed]. An empty position begins as o.Start says, which cannot be StartWithSnapshot. Any
-// number of loops may run at a time. Who must not miss an event uses a [Consumer].
+// number of loops may run at a time. A reader that must not miss an event uses a [Consumer].
 func (c *Crawler) FollowEvents(ctx context.Context, position string, o ConsumerOptions) iter.Seq2[PageEvent, error] {
 	return func(yield func(PageEvent, error) bool) {
 		if err := c.followEvents(ctx, position, o, func(e PageEvent) bool { return yield(e, nil) }); err != nil && !errors.Is(err, errStopped) {

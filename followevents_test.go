@@ -11,8 +11,8 @@ import (
 	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
-// A reader without a cursor gets the events behind a position, waits for more, and is told if they were
-// removed.
+// A reader without a cursor gets the events behind a position and waits for more. If they were removed, it
+// gets an error.
 func TestFollowEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(&webtest.Web{Hosts: 1, PagesPerHost: 20, Calm: true})

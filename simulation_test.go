@@ -338,7 +338,7 @@ func (s *simulation) folded(which, value string) {
 	}
 }
 
-// simulatedProtocol is the wire: here the hosts see who asks.
+// simulatedProtocol is the wire: it knows which worker makes a request.
 type simulatedProtocol struct {
 	protocol.Protocol
 	w *simulatedWorker

@@ -11,7 +11,7 @@ import (
 	"github.com/recrawl/recrawl/protocol/webtest"
 )
 
-// reservedSite has a robots.txt and two pages, one of which has directives of its own.
+// reservedSite has a robots.txt and two pages; one page has directives of its own.
 type reservedSite struct{}
 
 func (reservedSite) Fetch(_ context.Context, r protocol.Request) (protocol.Response, error) {

@@ -50,7 +50,7 @@ func newDividedCrawl(t *testing.T, n int) *dividedCrawl {
 // record.
 type contents map[string]string
 
-// owns says of which pages the inlinks count: a group keeps those of pages that were moved.
+// owns reports whether the inlinks of a page count: a group keeps those of pages that were moved.
 func (c contents) add(t *testing.T, db *memstore.DB, whole bool, owns func(string) bool) (cash float64) {
 	t.Helper()
 	for d, err := range db.Crawl().Scan(t.Context(), crawldb.Range{}) {

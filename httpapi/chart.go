@@ -115,7 +115,7 @@ func curveChart(curve []curvePoint, budget float64) chart {
 		return chart{}
 	}
 	most := curve[len(curve)-1].PerDay
-	if budget > 0 { // what lies far beyond is flat
+	if budget > 0 { // beyond eight times the budget the curve is nearly flat
 		limit := max(8*budget, curve[1].PerDay)
 		for _, p := range curve {
 			if p.PerDay <= limit {

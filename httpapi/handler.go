@@ -259,7 +259,7 @@ func (h *Handler) endpoint(rt route) http.Handler {
 
 var errBusy = errors.New("too many requests are being answered")
 
-// badRequest is an error of the one who made the request.
+// badRequest is an error that the request caused.
 type badRequest struct{ error }
 
 func badRequestf(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }

@@ -28,7 +28,7 @@ import (
 	"github.com/recrawl/recrawl/stores/memstore"
 )
 
-// site is a web of a few pages, some of which try to run script in whoever looks at them.
+// site is a web of a few pages, some with scripts that a page of the handler must not run.
 type site struct {
 	version int
 }

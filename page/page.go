@@ -84,8 +84,8 @@ type Parsed struct {
 // Property is a named property of a document.
 type Property struct{ Name, Value string }
 
-// FieldPrefix begins the names of those properties of a page that are fields: what a program was told to
-// extract from it, such as parse/extract/fields. What a page itself calls so is not one.
+// FieldPrefix begins the names of those properties of a page that are fields: values that a
+// parser such as that of parse/extract/fields extracts by rules. A property that a page itself names so is not one.
 const FieldPrefix = "field."
 
 // Fields returns the fields among the properties of a page, without the prefix: the values of each name, in the

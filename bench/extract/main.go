@@ -144,7 +144,7 @@ func score(folder string, show int, only string, fast, histories bool) error {
 	return nil
 }
 
-// report prints the lines of a text of which most words are not in another.
+// report prints each line of text that shares less than half of its runs of words with other.
 func report(text, other, sign string) {
 	has := map[string]bool{}
 	for _, s := range shingles(words(other)) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// shop is a page whose advert is another one at each request, and whose price changes when it is told to.
+// shop serves one page. Each request gets another advert; the test sets the price and a word of the text.
 type shop struct {
 	*httptest.Server
 	requests atomic.Int32

@@ -152,8 +152,8 @@ func TestCrawlMovesIntoPostgresAndBack(t *testing.T) {
 	ok(t, "verify", "-d", back)
 }
 
-// Two processes on a divided crawl, of which one is killed and started again, find together what one
-// finds alone.
+// Two processes work on a divided crawl. One is killed and started again. Together they find what one
+// process finds alone.
 func TestTwoWorkersInPostgresGiveWhatOneGives(t *testing.T) {
 	server := pgtest.Start(t, "fsync = off")
 	web := func() *webtest.Web { return &webtest.Web{Hosts: 8, PagesPerHost: 25, Calm: true} }

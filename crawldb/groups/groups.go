@@ -28,7 +28,7 @@ var (
 	ErrNoGroup = errors.New("groups: no such group")
 )
 
-// Outside is the number under which rows are posted for a group by those who hold no lease: see
+// Outside stands for a group where a process that holds no lease posts rows for a group: see
 // [Engine].Post. It is no group of a table.
 const Outside = -1
 

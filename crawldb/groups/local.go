@@ -324,7 +324,7 @@ func (l *Local) Open(ctx context.Context, lease Lease) (Stores, error) {
 // Marks implements [Engine].
 func (l *Local) Marks(ctx context.Context, names []MarkName) ([]string, error) {
 	values := make([]string, len(names))
-	read := map[int]crawldb.Store{} // of which something was read
+	read := map[int]crawldb.Store{} // the stores whose marks were read
 	for i, n := range names {
 		store := l.control
 		if n.Group != Outside {

@@ -105,8 +105,8 @@ func (t *Router) Name(host string) string {
 	return domain
 }
 
-// A Member is one group of a divided crawl, as those who work on it need it: it says where URLs
-// belong. It may be used by many goroutines at once. Nil stands for a crawl that is not divided,
+// A Member is one group of a divided crawl, as its worker needs it: it says to which group a URL
+// belongs. It may be used by many goroutines at once. Nil stands for a crawl that is not divided,
 // which owns every URL.
 type Member struct {
 	// ID is the number of the group.

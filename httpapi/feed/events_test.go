@@ -130,7 +130,7 @@ func TestEventsAreResumed(t *testing.T) {
 	})
 }
 
-// A client whose events are not kept any more is told, and begins again.
+// If the events behind Last-Event-ID are not kept any more, a client gets a reset and the feed from its beginning.
 func TestEventsThatAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, day := newCrawl(t)

@@ -389,7 +389,7 @@ func (s *sender) deliver(ctx context.Context, o *outgoing) error {
 	}
 }
 
-// pause is how long to wait after so many failures: 2ⁿ seconds, of which up to half is left out at random.
+// pause is how long to wait after so many failures: a random time between half of 2ⁿ seconds and all of them.
 func (s *sender) pause(failures int) time.Duration {
 	p := min(time.Second<<min(failures, 20), s.MaxPause)
 	return p/2 + rand.N(p/2+1)

@@ -64,7 +64,7 @@ func NewServer(o Options) *sdk.Server {
 }
 
 // NewHandler serves a server over Streamable HTTP, without sessions. Requests of pages of other sites are
-// refused; whoever mounts it decides who may use it.
+// refused; the caller authenticates the others.
 func NewHandler(s *sdk.Server) http.Handler {
 	return http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(
 		func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))

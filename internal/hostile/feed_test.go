@@ -23,7 +23,7 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// feedRows are about those who listen to a crawl.
+// feedRows are about receivers, consumers and clients of the change feed.
 func feedRows() []row { return []row{f1receivers(), f2consumers(), f3clients()} }
 
 // feedPages is how many pages each of the two honest hosts has.

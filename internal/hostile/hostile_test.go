@@ -127,8 +127,8 @@ loopback by the whole stack beside an honest site, and the row's figure and six 
 | B6 | every URL that was selected has a visit and a record, with a status and a reason in one line of ASCII; nothing panics |
 
 B4 does not apply to P10, P14 and P14a, whose runs are cancelled or vary the number of workers, nor under the race detector;
-W8 runs in its own process, without the budgets. In the rows F it is not servers that are hostile, but those who listen to
-the crawl; the honest site has 100 pages. The crawls have %d workers, and limits of %d KiB for
+W8 runs in its own process, without the budgets. In the rows F not the servers are hostile, but the receivers and
+clients of the change feed; the honest site has 100 pages. The crawls have %d workers, and limits of %d KiB for
 bodies and %d ms for visits unless a row says otherwise. Servers that flood send 16 MB a second.
 
     go test ./internal/hostile -run TestRobustness -update                    # writes this file

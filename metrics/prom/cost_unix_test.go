@@ -18,7 +18,7 @@ import (
 )
 
 // BenchmarkCost crawls 1,000 pages of about 10 KB with and without metrics, in turns, and reports the
-// median of the processor time of each: with metrics a scrape a second, of which the crawl takes a few.
+// median of the processor time of each: with metrics there is a scrape a second, and a crawl takes a few seconds.
 func BenchmarkCost(b *testing.B) {
 	var without, with []float64
 	for b.Loop() {

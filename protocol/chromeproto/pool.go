@@ -208,7 +208,7 @@ func (p *pool) render(ctx context.Context, resp *protocol.Response, header http.
 	return p.hand(resp.Content, &out)
 }
 
-// hand gives the pictures of a page to those who asked for them.
+// hand passes the pictures of a page to the callbacks.
 func (p *pool) hand(c page.Content, out *rendered) error {
 	if out.screenshot != nil {
 		if err := p.o.Screenshot(c.URL, out.screenshot); err != nil {

@@ -28,9 +28,9 @@ type Policy struct {
 	// the least that RFC 9309 section 2.3.1.2 demands, negative none. (Nutch:
 	// http.robots.redirect.max.)
 	MaxRedirects int
-	// Purposes are what the crawl is for, as categories of [Usage], such as "search" or "train-ai". A page
-	// of which robots.txt says, in Content-Usage or Content-Signal, that it may not be used for one of
-	// them, is not visited, as if it were disallowed. Empty: what robots.txt says of usage is passed on only.
+	// Purposes are what the crawl is for, as categories of [Usage], such as "search" or "train-ai". If
+	// robots.txt says, in Content-Usage or Content-Signal, that a page may not be used for one of them,
+	// the page is not visited, as if it were disallowed. Empty: what robots.txt says of usage is passed on only.
 	Purposes []string
 }
 

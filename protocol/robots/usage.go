@@ -7,7 +7,7 @@ import (
 )
 
 // Usage is what a site says its content may be used for: categories with whether that use is
-// allowed. A category that is not there is one of which nothing is said. The categories are those of
+// allowed. If a category is not there, the site says nothing about it. The categories are those of
 // the IETF's AI Preferences (draft-ietf-aipref-vocab): "bots", "search", "train-ai" and others that may
 // come; "ai-input" of Content-Signal (contentsignals.org); and "tdm", text and data mining, of the TDM
 // Reservation Protocol.

@@ -21,7 +21,7 @@
 //	group_table     the division of the crawl
 //	group_lease     the owner of each group, and the epoch of its lease: the opening in crawl_group of its schema
 //	worker          the workers and their signs of life
-//	outside_mark    what is posted for groups by those who hold no lease
+//	outside_mark    rows that processes without a lease have posted for groups
 //
 // Group N has the same tables in the schema CRAWL_gN, but for the hosts, which all groups share.
 //

@@ -56,7 +56,7 @@ const (
 
 var errCut = errors.New("connection reset by peer")
 
-// faulty is a transport to a server that fails, is slow, and lies.
+// faulty is a transport to a server that fails, is slow, and returns stale lists.
 type faulty struct {
 	next http.RoundTripper
 
@@ -96,7 +96,7 @@ func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	isList := r.Method == http.MethodGet && r.URL.Query().Has("list-type")
-	if isList && what == faults && f.lies() && f.listBefore(r) != nil {
+	if isList && what == faults && f.chooseStaleList() && f.listBefore(r) != nil {
 		what = staleList
 	}
 	isUpload := r.Method == http.MethodPut && len(body) > 1
@@ -175,8 +175,8 @@ func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// lies reports whether a list is to be stale, if it can be: few can.
-func (f *faulty) lies() bool {
+// chooseStaleList reports whether a list is to be stale, if it can be: few can.
+func (f *faulty) chooseStaleList() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.random.IntN(3) == 0
@@ -237,8 +237,8 @@ func clockedHarness(f *faulty, h segmenttest.Harness) segmenttest.Harness {
 	return h
 }
 
-// All rules of the kit hold with a server of which every tenth request fails, hangs, is
-// answered wrongly or does half of what it says.
+// All rules of the kit hold if every tenth request to the server fails, hangs, is answered
+// wrongly or does half of what it says.
 func TestKitWithFailingSlowAndLyingServer(t *testing.T) {
 	for seed := range uint64(testlevel.Pick(1, 8)) {
 		synctest.Test(t, func(t *testing.T) {

@@ -148,8 +148,8 @@ func (r *reader) walkPieces(ctx context.Context, v view) error {
 	return nil
 }
 
-// walkPiece yields the blocks of a piece, of which first is the number of the first, from the next
-// one on, and returns how many bytes of it were whole.
+// walkPiece yields the blocks of a piece from the next one on, and returns how many bytes of it were
+// whole. first is the number of the first block in the piece.
 func (r *reader) walkPiece(ctx context.Context, data []byte, first int) (int, error) {
 	f := frames{piece: data, place: r.name.String(), number: first}
 	for {

@@ -247,8 +247,8 @@ func (w *writer) Sync(ctx context.Context) error {
 	return w.use(ctx, "sync", func() error { return w.flush(ctx) })
 }
 
-// Commit implements [segment.BlockWriter]. Small pieces, of which there is one for each Sync, are
-// joined.
+// Commit implements [segment.BlockWriter]. It joins the small pieces that Sync has uploaded, one each
+// time.
 func (w *writer) Commit(ctx context.Context) error {
 	return w.use(ctx, "commit", func() error {
 		if w.takenOver {

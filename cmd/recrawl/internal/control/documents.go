@@ -15,7 +15,8 @@ import (
 type DocumentRequest struct {
 	// Restart registers the consumer anew.
 	Restart bool
-	// Check are URLs in the index, of which Reply.Dead are to be deleted. No changes are read then.
+	// Check, if not nil, are URLs in the index. The reply lists those to delete as Dead, and has no
+	// changes.
 	Check []string
 
 	DeleteGone, DeleteRobotsNoIndex, DeleteFailedParse index.Switch
@@ -67,8 +68,8 @@ func DecodeChange(line json.RawMessage) (c index.Change, err error) {
 	return c, nil
 }
 
-// documentReader reads changes for one client, from request to request: what a snapshot begins
-// with cannot be acknowledged in parts.
+// documentReader reads changes for one client, from request to request: the first changes of a
+// snapshot have no position, so they cannot be acknowledged in parts.
 type documentReader struct {
 	consumer string
 	next     func() (index.Change, error, bool)

@@ -22,8 +22,8 @@ import (
 )
 
 // The process that has a store open serves its pages on a Unix socket, which only its user can
-// open. A process that serves them to others decides who may see or change what, and names it in a
-// header of each request.
+// open. A process that serves them to others authorizes each request, and names the allowed
+// actions in a header of it.
 
 const (
 	socketName   = "pages.sock"

@@ -18,7 +18,7 @@ func Politeness() []cli.Flag {
 		&cli.DurationFlag{Name: "min-delay", Category: politenessGroup, Usage: "with -threads-per-host above 1: pause for `TIME`, instead of -delay, after the start and after the end of a request to a host; 0 for none"},
 		&cli.Float64Flag{Name: "max-rate", Category: politenessGroup, Usage: "start at most `N` requests a second, over all hosts (0: no limit)"},
 		&cli.StringFlag{Name: "max-bandwidth", Category: politenessGroup, Usage: "read at most `BYTES` of pages a second on average, such as 500K or 10M (0: no limit)"},
-		&cli.StringSliceFlag{Name: "purpose", Category: politenessGroup, Usage: "what the crawl is for, such as `PURPOSE` search or train-ai: leave out pages of which robots.txt says, in Content-Usage or Content-Signal, that they are not for that"},
+		&cli.StringSliceFlag{Name: "purpose", Category: politenessGroup, Usage: "what the crawl is for, such as `PURPOSE` search or train-ai: leave out pages that robots.txt reserves for other uses, in Content-Usage or Content-Signal"},
 		&cli.StringFlag{Name: "host-rules", Category: politenessGroup, Usage: "read from `FILE` how many requests and bytes a day each host may get, at which times, and which hosts are closed: see recrawl crawl --help-all"},
 	}
 }

@@ -65,7 +65,7 @@ agent names the command and its arguments, for example:
 // mcpVersion is that of the tools.
 const mcpVersion = "1"
 
-// withMCP adds the Model Context Protocol to the pages. A tool is there if everyone who may read may use it.
+// withMCP adds the Model Context Protocol to the pages. Every client that may read may use all tools.
 func withMCP(pages *crawlPages, allowed []httpapi.Action) http.Handler {
 	inner := &crawlPagesFor{pages, allowed}
 	agents := mcp.NewHandler(mcp.NewServer(mcp.Options{Pages: inner, Allow: allowed, Version: mcpVersion}))

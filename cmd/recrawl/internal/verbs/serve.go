@@ -46,7 +46,7 @@ mcp.`,
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8080", Usage: "the `ADDRESS` to serve at (default 127.0.0.1:8080)"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let users of the pages do this `ACTION`; may be repeated"},
 			&cli.StringSliceFlag{Name: "host", Usage: "a `NAME` under which the pages are requested, beside localhost; may be repeated"},
-			&cli.StringFlag{Name: "token-file", Usage: "answer only those who know the token in `FILE`"},
+			&cli.StringFlag{Name: "token-file", Usage: "answer only requests with the token in `FILE`"},
 			searchIndexFlag(),
 			&cli.BoolFlag{Name: "mcp", Usage: "serve the Model Context Protocol at /mcp, too"},
 			&cli.StringFlag{Name: "agent", Usage: "the `NAME` of the crawler, as in explain"},
@@ -113,7 +113,7 @@ func (a *app) serveAt(ctx context.Context, c *cli.Command, pages *crawlPages) er
 	return err
 }
 
-// readGuard reads the flags that say who may do what.
+// readGuard reads the flags that authorize requests.
 func readGuard(c *cli.Command) (g httpapi.Guard, err error) {
 	allowed := readActions(c)
 	for _, a := range allowed {
