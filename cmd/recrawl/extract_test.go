@@ -82,6 +82,9 @@ func TestMainContentOfAPageIsShownAndIndexed(t *testing.T) {
 			t.Errorf("check extract lacks %q:\n%s", part, shown)
 		}
 	}
+	if both := ok(t, "check", "extract", "-agent", "testbot", "-allow-private", s.URL+"/kettle", s.URL+"/kettle"); strings.Count(both, "title:\tKettle\n") != 2 {
+		t.Errorf("two URLs:\n%s", both)
+	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte("<title>T</title><p class=price>1.234,50 €"), 0o666); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -52,8 +53,13 @@ and its main content in Markdown. A file is taken for the page of -base.
 			if err != nil {
 				return err
 			}
-			var client *httpproto.Client
+			var client *httpproto.Client // nil until a URL needs it
 			var cache *robots.Cache
+			defer func() {
+				if client != nil {
+					client.Close()
+				}
+			}()
 			return a.each(ctx, c, func(target string) error {
 				content, err := readHTMLFile(c, target)
 				if err != nil {
@@ -64,7 +70,6 @@ and its main content in Markdown. A file is taken for the page of -base.
 						if client, err = k.client(a); err != nil {
 							return err
 						}
-						defer client.Close()
 						cache = k.robots(client)
 					}
 					resp, err := a.fetchToCheck(ctx, k, client, cache, target)
@@ -72,9 +77,6 @@ and its main content in Markdown. A file is taken for the page of -base.
 						return err
 					}
 					content = &resp.Content
-				}
-				if as := c.String("forceAs"); as != "" {
-					content.Type = as
 				}
 				return a.printExtract(ctx, c, content, rules)
 			})
@@ -113,7 +115,7 @@ func readHTMLFile(c *cli.Command, target string) (*page.Content, error) {
 		}
 		base = (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
 	}
-	return &page.Content{URL: base, Type: "text/html", Body: body}, nil
+	return &page.Content{URL: base, Type: cmp.Or(c.String("forceAs"), "text/html"), Body: body}, nil
 }
 
 // printExtract prints what is extracted from a page.
