@@ -3,9 +3,13 @@
 package main_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +193,34 @@ func TestTwoWorkersInPostgresGiveWhatOneGives(t *testing.T) {
 	}
 	for _, args := range [][]string{{"status"}, {"readseg", "-list"}, {"hosts"}, {"explain", s.web.Seeds()[0]}} {
 		ok(t, append(args, "-d", s.dir)...)
+	}
+}
+
+// A worker extracts fields, compares pages, renders and reads documents as a crawl in a directory does.
+func TestWorkerInPostgresReadsPagesAsInDirectory(t *testing.T) {
+	server := pgtest.Start(t, "fsync = off")
+	mux := http.NewServeMux()
+	page := func(path, kind, body string) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			fmt.Fprint(w, body)
+		})
+	}
+	page("/kettle", "text/html", "<title>Shop</title><main><h1>Kettle</h1><p>A kettle of steel for water, with a filter at the spout.<p class=price>34.90 €</main>")
+	page("/notes.md", "text/markdown", "# Notes of a crawler\n\nRead them.\n")
+	page("/app", "text/html", `<title>App</title><div id="root"></div><script src="/app.js"></script>`)
+	page("/app.js", "text/javascript", `document.getElementById("root").textContent = "Made by a script"`)
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	rules := writeRules(t)
+	var documents []string
+	for _, args := range [][]string{{"-d", t.TempDir()}, {"-d", pgtest.DSNAt(server.Address(), "extracted"), "-groups", "1"}} {
+		ok(t, slices.Concat([]string{"crawl"}, args, []string{"-agent", "testbot", "-allow-private", "-delay", "0", "-documents", "-render", "auto", "-fields", rules, "-signature", "main", s.URL + "/kettle", s.URL + "/notes.md", s.URL + "/app"})...)
+		lines := strings.Split(strings.TrimSpace(ok(t, "index", "-d", args[1])), "\n")
+		slices.Sort(lines)
+		documents = append(documents, regexp.MustCompile(`"(segment|fetched|boost|modified)":[^,]*,?`).ReplaceAllString(strings.Join(lines, "\n"), ""))
+	}
+	if documents[1] != documents[0] || !strings.Contains(documents[0], `"price":["34.90"]`) || !strings.Contains(documents[0], "Notes of a crawler") || !strings.Contains(documents[0], "Made by a script") {
+		t.Errorf("a worker:\n%s\na crawl in a directory:\n%s", documents[1], documents[0])
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl"
+	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/extract"
 	"github.com/recrawl/recrawl/parse/extract/fields"
 	"github.com/recrawl/recrawl/parse/htmlparse"
@@ -44,18 +45,23 @@ func (k SavedFlags) withExtraction(c *cli.Command) SavedFlags {
 	return k
 }
 
-// applyExtraction sets the parser and the signature of a crawl.
-func (k SavedFlags) applyExtraction(o *recrawl.Options) error {
+// PageParser returns the parser of the options; if there is none, the one that recrawl.New chooses.
+func PageParser(o *recrawl.Options) parse.Parser {
+	if o.Parser != nil {
+		return o.Parser
+	}
+	return htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.Parsing.Timeout})
+}
+
+// ApplyExtraction sets the parser and the signature of a crawl.
+func (k SavedFlags) ApplyExtraction(o *recrawl.Options) error {
 	var rules *fields.Rules
 	if k.Fields != "" {
 		var err error
 		if rules, err = fields.Load(k.Fields); err != nil {
 			return Usagef("-fields: %w", err)
 		}
-		if o.Parser == nil {
-			o.Parser = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.Parsing.Timeout})
-		}
-		o.Parser = fields.Parser{Rules: rules, Parser: o.Parser}
+		o.Parser = fields.Parser{Rules: rules, Parser: PageParser(o)}
 	}
 	if k.Compare == "" {
 		return nil

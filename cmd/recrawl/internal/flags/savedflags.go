@@ -139,7 +139,7 @@ func CheckSaved(c *cli.Command) error {
 	}
 	_, noCrawl := os.Stat(c.String("d"))
 	if k.Fields != "" || !strings.HasPrefix(k.Compare, "field") || errors.Is(noCrawl, fs.ErrNotExist) { // else the crawl may keep a file
-		if err := k.applyExtraction(&recrawl.Options{}); err != nil {
+		if err := k.ApplyExtraction(&recrawl.Options{}); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func ApplySaved(ctx context.Context, db crawldb.Store, c *cli.Command, o *recraw
 		return nil
 	}
 	if slices.Contains([]string{"crawl", "fetch", "parse"}, c.Name) {
-		if err := k.applyExtraction(o); err != nil {
+		if err := k.ApplyExtraction(o); err != nil {
 			return err
 		}
 		k.Signature = (signature.TextMD5{}).Name()

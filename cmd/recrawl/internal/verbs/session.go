@@ -17,7 +17,6 @@ import (
 	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/nutch/nutchconf"
 	"github.com/recrawl/recrawl/parse/documents"
-	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/protocol"
 	"github.com/recrawl/recrawl/protocol/chromeproto"
 	"github.com/recrawl/recrawl/protocol/httpproto"
@@ -84,23 +83,19 @@ func (a *app) openSession(ctx context.Context, c *cli.Command, s *session, needs
 	for _, f := range adjust {
 		f(&o)
 	}
-	if c.Bool("documents") {
-		s.readDocuments(&o)
-	}
+	s.readDocuments(c, &o)
 	s.crawler, err = recrawl.New(recrawl.Stores{
 		Crawl: s.db.Crawl(), Hosts: s.db.Hosts(), Links: s.db.Links(), Segments: s.db.Segments(),
 	}, o)
 	return err
 }
 
-// readDocuments makes the crawler read documents, too.
-func (s *session) readDocuments(o *recrawl.Options) {
-	s.docs = &documents.Parser{Timeout: o.Fetch.Parsing.Timeout}
-	rest := o.Parser
-	if rest == nil {
-		rest = htmlparse.Mux(&htmlparse.Parser{Agent: o.Agent, Timeout: o.Fetch.Parsing.Timeout})
+// readDocuments makes the crawler read documents too, if -documents says so.
+func (s *session) readDocuments(c *cli.Command, o *recrawl.Options) {
+	if c.Bool("documents") {
+		s.docs = &documents.Parser{Timeout: o.Fetch.Parsing.Timeout}
+		o.Parser = s.docs.With(flags.PageParser(o))
 	}
-	o.Parser = s.docs.With(rest)
 }
 
 // sessionOptions makes the options of a crawler from the configuration, if there is one, and

@@ -11,6 +11,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
+	"github.com/recrawl/recrawl/stores/memstore"
 )
 
 // groupFlags returns the flags of a crawl that several processes share.
@@ -45,10 +46,15 @@ func (a *app) crawlAsWorker(ctx context.Context, c *cli.Command, seeds *seedSour
 	if err != nil {
 		return true, err
 	}
-	if err := (flags.SavedFlags{}).With(c).Apply(&o); err != nil {
+	given := flags.SavedFlags{}.With(c)
+	if err := errors.Join(given.Apply(&o), given.ApplyExtraction(&o)); err != nil {
 		return true, err
 	}
+	if s.pageRobots != nil {
+		s.pageRobots.Hosts = new(memstore.Hosts) // the host db of a group can be used during its lease only
+	}
 	adjust(&o)
+	s.readDocuments(c, &o)
 	w, err := recrawl.NewWorker(engine, o, recrawl.WorkerOptions{Lease: c.Duration("lease")})
 	if err != nil {
 		return true, err
