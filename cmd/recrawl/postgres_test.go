@@ -95,6 +95,7 @@ func TestServePostgres(t *testing.T) {
 func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
 	server := pgtest.Start(t, "fsync = off")
 	dsn := strings.Replace(pgtest.DSNAt(server.Address(), "verbs"), "recrawl@", "recrawl:secret@", 1)
+	rules := writeRules(t)
 	for _, test := range []struct {
 		args []string
 		code int
@@ -112,6 +113,8 @@ func TestVerbsThatNeedDirectoryRefusePostgres(t *testing.T) {
 		{[]string{"readdb", "-d", "postgres://recrawl:secret@127.0.0.1:1/none", "-stats"}, 1, "127.0.0.1"},
 		{[]string{"readdb", "-d", dsn, "-stats"}, 0, ""},
 		{[]string{"status", "-d", dsn}, 0, ""},
+		{[]string{"crawl", "-d", dsn, "-agent", "b", "-allow-private", "-rounds", "1", "-schedule", "learned", "-fields", rules}, 0, ""},
+		{[]string{"crawl", "-d", dsn, "-agent", "b", "-allow-private", "-rounds", "1", "-budget", "100", "-signature", "field=price"}, 0, "keeps -schedule learned -budget 100"},
 		{[]string{"config", "-d", dsn}, 0, ""},
 		{[]string{"config", "-json", "-d", dsn}, 0, ""},
 		{[]string{"mergedb", "-d", t.TempDir() + "/dir", dsn}, 0, ""},

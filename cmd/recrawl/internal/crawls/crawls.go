@@ -111,9 +111,6 @@ func OpenGroups(ctx context.Context, dsn string, n int, hot []string, logger *sl
 	return engine, nil
 }
 
-// IsURL reports whether a crawl is named by a URL, and is no directory.
-func IsURL(name string) bool { return strings.Contains(name, "://") }
-
 // WithoutPassword returns the name of a crawl as it may be shown.
 func WithoutPassword(name string) string {
 	if u, err := url.Parse(name); err == nil && u.User != nil {
@@ -134,7 +131,7 @@ func OpenURL(ctx context.Context, name string, o Options) (DB, error) {
 
 // NeedDirectory returns an error if a verb that works on files is given a URL.
 func NeedDirectory(verb, name string) error {
-	if IsURL(name) {
+	if flags.IsURL(name) {
 		return flags.Usagef("%s works on the files of a crawl in a directory; for a crawl in a database, use the means of the database", verb)
 	}
 	return nil

@@ -5,6 +5,7 @@
 package flags
 
 import (
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -16,6 +17,9 @@ import (
 func Dir() cli.Flag {
 	return &cli.StringFlag{Name: "d", Usage: "the directory `DIR` of the crawl, or the URL of a database: postgres://HOST/DATABASE?crawl=NAME (required)"}
 }
+
+// IsURL reports whether a crawl is named by a URL, and is no directory.
+func IsURL(name string) bool { return strings.Contains(name, "://") }
 
 // segments returns the flag -segments.
 func segments() cli.Flag {

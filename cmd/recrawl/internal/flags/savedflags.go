@@ -133,17 +133,26 @@ func CheckSaved(c *cli.Command) error {
 		}
 	}
 	if k.Budget != "" && k.Schedule == "" && c.String("schedule") == "" {
-		if _, err := os.Stat(c.String("d")); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		if mayHaveSaved(c) {
 			k.Schedule = "learned" // the crawl may keep it
 		}
 	}
-	_, noCrawl := os.Stat(c.String("d"))
-	if k.Fields != "" || !strings.HasPrefix(k.Compare, "field") || errors.Is(noCrawl, fs.ErrNotExist) { // else the crawl may keep a file
+	if k.Fields != "" || !strings.HasPrefix(k.Compare, "field") || !mayHaveSaved(c) { // else the crawl may keep a file
 		if err := k.ApplyExtraction(&recrawl.Options{}); err != nil {
 			return err
 		}
 	}
 	return setSchedule(k, &recrawl.Options{})
+}
+
+// mayHaveSaved reports whether there may be a crawl with saved flags. That of a database is not opened
+// to find out.
+func mayHaveSaved(c *cli.Command) bool {
+	if IsURL(c.String("d")) {
+		return true
+	}
+	_, err := os.Stat(c.String("d"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // ApplySaved sets the policies that the flags of a crawl choose, saved and given, and saves

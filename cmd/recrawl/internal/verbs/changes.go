@@ -12,7 +12,6 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
-	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
@@ -81,7 +80,7 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 		return flags.Usagef("-list takes no other flag of changes")
 	case q.Drop && c.Bool("follow"):
 		return flags.Usagef("-drop and -follow exclude each other")
-	case c.Bool("follow") && crawls.IsURL(c.String("d")):
+	case c.Bool("follow") && flags.IsURL(c.String("d")):
 		return flags.Usagef("-follow works on a crawl in a directory; for a crawl in a database, call changes without it after each crawl")
 	case !q.List && q.Consumer == "":
 		return flags.Usagef("-consumer NAME is required, or -list")

@@ -115,7 +115,7 @@ func (a *app) printConfig(ctx context.Context, root, c *cli.Command) error {
 // savedFlags returns the flags that the crawl remembers; none if there is no crawl. If
 // another process has it open, that is said, and no error.
 func (a *app) savedFlags(ctx context.Context, c *cli.Command) (map[string]string, error) {
-	if name := c.String("d"); name == "" || !crawls.IsURL(name) && crawlIn(name) != nil {
+	if name := c.String("d"); name == "" || !flags.IsURL(name) && crawlIn(name) != nil {
 		return nil, nil
 	}
 	db, err := a.openToRead(ctx, c, onceCache)

@@ -12,6 +12,7 @@ import (
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
+	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/httpapi"
 	"github.com/recrawl/recrawl/stores/pebblestore"
 )
@@ -73,7 +74,7 @@ func (p *crawlPages) answer(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pagesPatience)
 	defer cancel()
 	for {
-		if !crawls.IsURL(p.c.String("d")) {
+		if !flags.IsURL(p.c.String("d")) {
 			if pages, err := control.Pages(p.c.String("d")); err == nil {
 				pages.ServeHTTP(w, r)
 				return
@@ -120,7 +121,7 @@ func (p *crawlPages) acquire(ctx context.Context, change bool) (*openPages, erro
 		}
 	}
 	open := openTime
-	switch database := crawls.IsURL(p.c.String("d")); {
+	switch database := flags.IsURL(p.c.String("d")); {
 	case database && !change: // it keeps no crawl from beginning
 		open = databaseOpenTime
 	case !database && !change:
@@ -129,7 +130,7 @@ func (p *crawlPages) acquire(ctx context.Context, change bool) (*openPages, erro
 	o := &openPages{change: change, users: 1, done: make(chan struct{})}
 	var err error
 	opening := ctx
-	if crawls.IsURL(p.c.String("d")) { // its connections outlive the request
+	if flags.IsURL(p.c.String("d")) { // its connections outlive the request
 		opening = context.WithoutCancel(ctx)
 	}
 	o.s, err = p.a.begin(opening, p.c, access{change: change})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/recrawl/recrawl"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
-	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/targets"
 	"github.com/recrawl/recrawl/index"
@@ -28,7 +27,7 @@ func (a *app) indexTo(ctx context.Context, c *cli.Command) error {
 			return flags.Usagef("-to and -%s exclude each other", name)
 		}
 	}
-	if c.Bool("follow") && crawls.IsURL(c.String("d")) {
+	if c.Bool("follow") && flags.IsURL(c.String("d")) {
 		return flags.Usagef("-follow works on a crawl in a directory; for a crawl in a database, call index without it after each crawl")
 	}
 	o, err := a.indexOptions(c)

@@ -123,7 +123,7 @@ func (a *app) mergeInto(ctx context.Context, c *cli.Command, do func(conf *nutch
 
 // openToMerge opens a crawl that an argument names.
 func (a *app) openToMerge(ctx context.Context, c *cli.Command, name string) (crawls.DB, error) {
-	if crawls.IsURL(name) {
+	if flags.IsURL(name) {
 		return crawls.OpenURL(ctx, name, crawls.Options{ReadOnly: true, Logger: a.logger(c)})
 	}
 	if err := crawlIn(name); err != nil {

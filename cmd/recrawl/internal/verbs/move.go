@@ -103,7 +103,7 @@ func (a *app) runMove(ctx context.Context, c *cli.Command) (err error) {
 // openTarget opens the crawl that -to names, and makes it if there is none.
 func (a *app) openTarget(ctx context.Context, c *cli.Command) (crawls.DB, error) {
 	name := c.String("to")
-	if crawls.IsURL(name) {
+	if flags.IsURL(name) {
 		return crawls.OpenURL(ctx, name, crawls.Options{Logger: a.logger(c)})
 	}
 	db, err := pebblestore.Open(name, pebblestore.Options{Logger: a.logger(c)})
@@ -115,7 +115,7 @@ func (a *app) openTarget(ctx context.Context, c *cli.Command) (crawls.DB, error)
 
 // sourceName names a crawl for a move that is resumed, maybe from another directory.
 func sourceName(name string) string {
-	if crawls.IsURL(name) {
+	if flags.IsURL(name) {
 		return crawls.WithoutPassword(name)
 	}
 	if abs, err := filepath.Abs(name); err == nil {

@@ -55,7 +55,7 @@ func (a *app) openEngine(ctx context.Context, c *cli.Command, mustExist, readOnl
 	if dir == "" {
 		return nil, flags.Usagef("-d DIR is required: the directory of the crawl")
 	}
-	if crawls.IsURL(dir) {
+	if flags.IsURL(dir) {
 		db, err := crawls.OpenURL(ctx, dir, crawls.Options{ReadOnly: readOnly, MustExist: mustExist, Logger: a.logger(c)})
 		if errors.Is(err, pgstore.ErrNoCrawl) {
 			err = howToStart(c, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/control"
-	"github.com/recrawl/recrawl/cmd/recrawl/internal/crawls"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/httpapi/feed"
 )
@@ -45,7 +44,7 @@ func checkWebhook(c *cli.Command) error {
 		return flags.Usagef("-webhook and -secret-file go together")
 	case c.String("dead-letters") != "" && !hook && !dead:
 		return flags.Usagef("-dead-letters takes -webhook or -dead")
-	case (hook || dead) && c.String("dead-letters") == "" && crawls.IsURL(c.String("d")):
+	case (hook || dead) && c.String("dead-letters") == "" && flags.IsURL(c.String("d")):
 		return flags.Usagef("-dead-letters OUTDIR is required with a crawl in a database")
 	}
 	return nil

@@ -26,7 +26,7 @@ func groupFlags() []cli.Flag {
 // crawlAsWorker works on a crawl that is divided among groups; done is false if it is not.
 func (a *app) crawlAsWorker(ctx context.Context, c *cli.Command, seeds *seedSource, adjust func(*recrawl.Options)) (done bool, err error) {
 	dsn := c.String("d")
-	if !crawls.IsURL(dsn) {
+	if !flags.IsURL(dsn) {
 		if c.Int("groups") > 0 {
 			return true, flags.Usagef("-groups: a crawl in a directory belongs to one process; use -d postgres://…")
 		}
