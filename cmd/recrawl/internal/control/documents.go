@@ -23,6 +23,14 @@ type DocumentRequest struct {
 	SkipNotModified, AddBinaryContent, NutchCompat     bool
 }
 
+// NewDocumentRequest returns a request with the options that say what is indexed.
+func NewDocumentRequest(o *index.Options) DocumentRequest {
+	return DocumentRequest{
+		DeleteGone: o.DeleteGone, DeleteRobotsNoIndex: o.DeleteRobotsNoIndex, DeleteFailedParse: o.DeleteFailedParse,
+		SkipNotModified: o.SkipNotModified, AddBinaryContent: o.AddBinaryContent, NutchCompat: o.NutchCompat,
+	}
+}
+
 // IndexOptions returns the options of the request.
 func (q *DocumentRequest) IndexOptions() index.Options {
 	return index.Options{
@@ -100,10 +108,7 @@ func (s *feedServer) answerDocuments(ctx context.Context, c *servedClient, q *Fe
 			return r, err
 		}
 	}
-	k, err := s.crawler.AddConsumer(ctx, q.Consumer, q.Options)
-	if err == nil && q.Ack != "" {
-		err = k.Ack(ctx, q.Ack)
-	}
+	k, err := q.acknowledge(ctx, s.crawler)
 	if err != nil || q.AckOnly {
 		return r, err
 	}

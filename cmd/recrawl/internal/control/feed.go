@@ -81,18 +81,19 @@ func AnswerFeed(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) (
 	return r, err
 }
 
-func (r *FeedReply) read(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) error {
+// acknowledge returns the consumer of the request, after its acknowledgement.
+func (q *FeedRequest) acknowledge(ctx context.Context, crawler *recrawl.Crawler) (*recrawl.Consumer, error) {
 	k, err := crawler.AddConsumer(ctx, q.Consumer, q.Options)
-	if err != nil {
+	if err == nil && q.Ack != "" {
+		err = k.Ack(ctx, q.Ack)
+	}
+	return k, err
+}
+
+func (r *FeedReply) read(ctx context.Context, crawler *recrawl.Crawler, q *FeedRequest) error {
+	k, err := q.acknowledge(ctx, crawler)
+	if err != nil || q.AckOnly {
 		return err
-	}
-	if q.Ack != "" {
-		if err := k.Ack(ctx, q.Ack); err != nil {
-			return err
-		}
-	}
-	if q.AckOnly {
-		return nil
 	}
 	total := 0
 	for e, err := range k.Events(ctx) {
