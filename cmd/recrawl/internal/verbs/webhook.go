@@ -122,8 +122,8 @@ type posting struct {
 	mu           sync.Mutex // held during a request
 	q            control.FeedRequest
 	acknowledged string // by the receiver
-	told         string // to the crawl
-	toldAt       time.Time
+	sent         string // the last position acknowledged to the crawl, at sentAt
+	sentAt       time.Time
 }
 
 // register makes the consumer, if there is none, and returns the name of its stream.
@@ -142,37 +142,38 @@ func (p *posting) register(ctx context.Context) (string, error) {
 	return q.Consumer, err
 }
 
-// tellInterval is how often the crawl is told of acknowledgements while a reply is being posted.
-const tellInterval = 2 * time.Second
+// ackInterval is the least time between two acknowledgements to the crawl while the events of a reply are
+// being posted.
+const ackInterval = 2 * time.Second
 
 // acknowledge notes how far the receiver has accepted events.
 func (p *posting) acknowledge(ctx context.Context, position string) error {
 	p.mu.Lock()
 	p.acknowledged = position
-	tell := time.Since(p.toldAt) >= tellInterval
+	due := time.Since(p.sentAt) >= ackInterval
 	p.mu.Unlock()
 	select {
 	case p.done <- struct{}{}:
 	default:
 	}
-	if tell {
+	if due {
 		return p.sendAck(ctx)
 	}
 	return nil
 }
 
-// sendAck tells the crawl how far the receiver has accepted events.
+// sendAck acknowledges to the crawl the events that the receiver has accepted.
 func (p *posting) sendAck(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.acknowledged == p.told {
+	if p.acknowledged == p.sent {
 		return nil
 	}
 	q := p.q
 	q.AckOnly, q.Ack = true, p.acknowledged
 	_, err := p.feed.do(ctx, q)
 	if err == nil {
-		p.told, p.toldAt = p.acknowledged, time.Now()
+		p.sent, p.sentAt = p.acknowledged, time.Now()
 	}
 	return err
 }
@@ -182,11 +183,11 @@ func (p *posting) next(ctx context.Context) (r control.FeedReply, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.q
-	if q.Ack = p.acknowledged; q.Ack == p.told {
+	if q.Ack = p.acknowledged; q.Ack == p.sent {
 		q.Ack = ""
 	}
 	if r, err = p.feed.do(ctx, q); err == nil {
-		p.told, p.toldAt = p.acknowledged, time.Now()
+		p.sent, p.sentAt = p.acknowledged, time.Now()
 	}
 	return r, err
 }
