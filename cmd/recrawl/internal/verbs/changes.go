@@ -80,10 +80,11 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 		return flags.Usagef("-list takes no other flag of changes")
 	case q.Drop && c.Bool("follow"):
 		return flags.Usagef("-drop and -follow exclude each other")
-	case c.Bool("follow") && flags.IsURL(c.String("d")):
-		return flags.Usagef("-follow works on a crawl in a directory; for a crawl in a database, call changes without it after each crawl")
 	case !q.List && q.Consumer == "":
 		return flags.Usagef("-consumer NAME is required, or -list")
+	}
+	if err := checkFollow(c); err != nil {
+		return err
 	}
 	if err := checkWebhook(c); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (a *app) printChanges(ctx context.Context, c *cli.Command) error {
 		return a.printDeadLetters(c)
 	}
 	q.Options = recrawl.ConsumerOptions{Start: start, EveryVisit: c.Bool("every-visit")}
-	f := feedOfCrawl{a: a, c: c, dir: c.String("d"), client: control.NewFeedClient(c.String("d"))}
+	f := newFeedOfCrawl(a, c)
 	defer f.client.Close()
 	if c.String("webhook") != "" {
 		return f.postChanges(ctx, q)
@@ -149,23 +150,46 @@ type feedOfCrawl struct {
 	reported bool
 }
 
-func (f *feedOfCrawl) do(ctx context.Context, q control.FeedRequest) (r control.FeedReply, err error) {
+// newFeedOfCrawl returns the feed of the crawl that -d names. Close its client after use.
+func newFeedOfCrawl(a *app, c *cli.Command) feedOfCrawl {
+	return feedOfCrawl{a: a, c: c, dir: c.String("d"), client: control.NewFeedClient(c.String("d"))}
+}
+
+// checkFollow returns an error for -follow with a crawl that this command cannot wait for.
+func checkFollow(c *cli.Command) error {
+	if c.Bool("follow") && flags.IsURL(c.String("d")) {
+		return flags.Usagef("-follow works on a crawl in a directory; for a crawl in a database, call %s without it after each crawl", c.Name)
+	}
+	return nil
+}
+
+// read reads the feed with here, in this process, or with remote if another process has the crawl open.
+func (f *feedOfCrawl) read(ctx context.Context, needs access, here func(*session) error, remote func() error) error {
 	for {
-		err = f.a.withCrawl(ctx, f.c, access{}, func(s *session) (err error) {
-			r, err = control.AnswerFeed(ctx, s.crawler, &q)
-			return err
-		})
+		err := f.a.withCrawl(ctx, f.c, needs, here)
 		if f.here = !errors.Is(err, pebblestore.ErrLocked); f.here {
-			return r, err
+			return err
 		}
 		if !f.reported {
 			fmt.Fprintf(f.a.err, "recrawl: %v: reading the changes from that process, or waiting until it ends\n", err)
 			f.reported = true
 		}
-		if r, err = f.client.Do(ctx, q); !errors.Is(err, fs.ErrNotExist) {
-			return r, err
+		if err := remote(); !errors.Is(err, fs.ErrNotExist) { // otherwise that process has ended
+			return err
 		}
 	}
+}
+
+// do makes a request.
+func (f *feedOfCrawl) do(ctx context.Context, q control.FeedRequest) (r control.FeedReply, err error) {
+	err = f.read(ctx, access{}, func(s *session) (err error) {
+		r, err = control.AnswerFeed(ctx, s.crawler, &q)
+		return err
+	}, func() (err error) {
+		r, err = f.client.Do(ctx, q)
+		return err
+	})
+	return r, err
 }
 
 // wait waits until there may be more changes.

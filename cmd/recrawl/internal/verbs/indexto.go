@@ -2,9 +2,7 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -14,7 +12,6 @@ import (
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/flags"
 	"github.com/recrawl/recrawl/cmd/recrawl/internal/targets"
 	"github.com/recrawl/recrawl/index"
-	"github.com/recrawl/recrawl/stores/pebblestore"
 )
 
 // indexTo brings an index up to date, as a consumer of the change feed.
@@ -27,14 +24,14 @@ func (a *app) indexTo(ctx context.Context, c *cli.Command) error {
 			return flags.Usagef("-to and -%s exclude each other", name)
 		}
 	}
-	if c.Bool("follow") && flags.IsURL(c.String("d")) {
-		return flags.Usagef("-follow works on a crawl in a directory; for a crawl in a database, call index without it after each crawl")
+	if err := checkFollow(c); err != nil {
+		return err
 	}
 	o, err := a.indexOptions(c)
 	if err != nil {
 		return err
 	}
-	t := &indexingTo{a: a, c: c, feed: feedOfCrawl{a: a, c: c, dir: c.String("d"), client: control.NewFeedClient(c.String("d"))}}
+	t := &indexingTo{a: a, c: c, feed: newFeedOfCrawl(a, c)}
 	to := targets.Options{
 		OnReject: func(url string, err error) {
 			t.rejected++
@@ -51,10 +48,7 @@ func (a *app) indexTo(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	t.request = control.DocumentRequest{
-		DeleteGone: o.DeleteGone, DeleteRobotsNoIndex: o.DeleteRobotsNoIndex, DeleteFailedParse: o.DeleteFailedParse,
-		SkipNotModified: o.SkipNotModified, AddBinaryContent: o.AddBinaryContent, NutchCompat: o.NutchCompat,
-	}
+	t.request = control.NewDocumentRequest(&o)
 	if t.consumer = c.String("consumer"); t.consumer == "" {
 		t.consumer = t.target.Consumer()
 	}
@@ -83,23 +77,21 @@ func (t *indexingTo) run(ctx context.Context) error {
 		return err
 	}
 	t.restart = !exists || t.c.Bool("rebuild")
-	for {
-		err := t.catchUp(ctx)
-		if err != nil || !t.c.Bool("follow") {
-			if t.w != nil {
-				if e := t.w.Close(); err == nil {
-					err = e
-				}
-			}
-			if err != nil {
-				return err
-			}
-			return t.print()
-		}
-		if err := t.feed.wait(ctx); err != nil {
-			return err
+	err = t.catchUp(ctx)
+	for err == nil && t.c.Bool("follow") {
+		if err = t.feed.wait(ctx); err == nil {
+			err = t.catchUp(ctx)
 		}
 	}
+	if t.w != nil {
+		if e := t.w.Close(); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.print()
 }
 
 func (t *indexingTo) print() error {
@@ -131,39 +123,27 @@ func (t *indexingTo) open(ctx context.Context) (err error) {
 	return err
 }
 
-// catchUp applies what has changed. The crawl is opened here, or by another process, which is
-// then asked.
+// catchUp applies what has changed. The crawl is opened here, or by another process, which then
+// reads the changes.
 func (t *indexingTo) catchUp(ctx context.Context) error {
-	for {
-		err := t.a.withCrawl(ctx, t.c, access{change: true}, func(s *session) error {
-			if t.restart {
-				if err := s.crawler.RestartConsumer(ctx, t.consumer, t.options()); err != nil {
-					return err
-				}
-			}
-			if err := t.open(ctx); err != nil {
+	return t.feed.read(ctx, access{change: true}, func(s *session) error {
+		if t.restart {
+			if err := s.crawler.RestartConsumer(ctx, t.consumer, t.options()); err != nil {
 				return err
 			}
-			k, err := s.crawler.AddConsumer(ctx, t.consumer, t.options())
-			if err != nil {
-				return err
-			}
-			r, err := k.Index(ctx, t.w, recrawl.IndexOptions{Options: t.request.IndexOptions(), Clean: t.c.Bool("clean")})
-			t.report.Documents += r.Documents
-			t.report.Deleted += r.Deleted
-			return err
-		})
-		if t.feed.here = !errors.Is(err, pebblestore.ErrLocked); t.feed.here {
+		}
+		if err := t.open(ctx); err != nil {
 			return err
 		}
-		if !t.feed.reported {
-			fmt.Fprintf(t.a.err, "recrawl: %v: reading the changes from that process, or waiting until it ends\n", err)
-			t.feed.reported = true
-		}
-		if err := t.catchUpFromOther(ctx); !errors.Is(err, fs.ErrNotExist) {
+		k, err := s.crawler.AddConsumer(ctx, t.consumer, t.options())
+		if err != nil {
 			return err
 		}
-	}
+		r, err := k.Index(ctx, t.w, recrawl.IndexOptions{Options: t.request.IndexOptions(), Clean: t.c.Bool("clean")})
+		t.report.Documents += r.Documents
+		t.report.Deleted += r.Deleted
+		return err
+	}, func() error { return t.catchUpFromOther(ctx) })
 }
 
 // remoteBatchBytes is after how many bytes of replies changes from another process are committed.
