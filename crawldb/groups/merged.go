@@ -47,8 +47,8 @@ type merged struct {
 // group returns the stores of the group of a URL.
 func (m *merged) group(url string) Stores { return m.of[m.table.OfSlot(m.router.Slot(url))] }
 
-// inOrder merges sequences that are each in the order of their keys.
-func inOrder[T any](all []iter.Seq2[T, error], key func(T) string) iter.Seq2[T, error] {
+// inOrder merges the sequences of all groups, which are each in the order of their keys.
+func inOrder[T any](m *merged, of func(group int) iter.Seq2[T, error], key func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		type head struct {
 			value T
@@ -65,8 +65,8 @@ func inOrder[T any](all []iter.Seq2[T, error], key func(T) string) iter.Seq2[T, 
 			return h, true, nil
 		}
 		var none T
-		for _, seq := range all {
-			next, stop := iter.Pull2(seq)
+		for _, g := range m.table.Groups {
+			next, stop := iter.Pull2(of(g.ID))
 			defer stop()
 			h, ok, err := take(head{next: next})
 			if err != nil {
@@ -108,11 +108,8 @@ func (m mergedCrawl) Get(ctx context.Context, url string) (crawldb.Datum, error)
 }
 
 func (m mergedCrawl) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawldb.Datum, error] {
-	var all []iter.Seq2[crawldb.Datum, error]
-	for _, g := range m.table.Groups {
-		all = append(all, m.of[g.ID].Crawl.Scan(ctx, r))
-	}
-	return inOrder(all, func(d crawldb.Datum) string { return crawldb.Key(d.URL) })
+	scan := func(group int) iter.Seq2[crawldb.Datum, error] { return m.of[group].Crawl.Scan(ctx, r) }
+	return inOrder(m.merged, scan, func(d crawldb.Datum) string { return crawldb.Key(d.URL) })
 }
 
 func (m mergedCrawl) Mark(ctx context.Context, name string) (string, error) {
@@ -146,11 +143,8 @@ func (m mergedLinks) Get(ctx context.Context, url string) ([]linkdb.Inlink, erro
 }
 
 func (m mergedLinks) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[linkdb.Entry, error] {
-	var all []iter.Seq2[linkdb.Entry, error]
-	for _, g := range m.table.Groups {
-		all = append(all, m.of[g.ID].Links.Scan(ctx, r))
-	}
-	return inOrder(all, func(e linkdb.Entry) string { return crawldb.Key(e.URL) })
+	scan := func(group int) iter.Seq2[linkdb.Entry, error] { return m.of[group].Links.Scan(ctx, r) }
+	return inOrder(m.merged, scan, func(e linkdb.Entry) string { return crawldb.Key(e.URL) })
 }
 
 func (m mergedLinks) Merge(context.Context, []linkdb.Entry, int) error { return ErrReadOnly }
@@ -159,17 +153,16 @@ func (m mergedLinks) Close() error                                     { return 
 type mergedSegments struct{ *merged }
 
 func (m mergedSegments) List(ctx context.Context) iter.Seq2[string, error] {
-	var all []iter.Seq2[string, error]
-	for _, g := range m.table.Groups {
-		all = append(all, func(yield func(string, error) bool) {
-			for name, err := range m.of[g.ID].Segments.List(ctx) {
-				if !yield(fmt.Sprintf("%s-g%d", name, g.ID), err) {
+	list := func(group int) iter.Seq2[string, error] {
+		return func(yield func(string, error) bool) {
+			for name, err := range m.of[group].Segments.List(ctx) {
+				if !yield(fmt.Sprintf("%s-g%d", name, group), err) {
 					return
 				}
 			}
-		})
+		}
 	}
-	return inOrder(all, func(name string) string { return name })
+	return inOrder(m.merged, list, func(name string) string { return name })
 }
 
 // find returns the store and the name of a segment there.
