@@ -44,6 +44,17 @@ type merged struct {
 	of     map[int]Stores
 }
 
+// cutGroup cuts -gN off a name, and returns the stores of group N; false if there is no such group.
+func (m *merged) cutGroup(name string) (s Stores, rest string, ok bool) {
+	at := strings.LastIndex(name, "-g")
+	if at < 0 {
+		return Stores{}, "", false
+	}
+	id, err := strconv.Atoi(name[at+len("-g"):])
+	s, ok = m.of[id]
+	return s, name[:at], ok && err == nil
+}
+
 // group returns the stores of the group of a URL.
 func (m *merged) group(url string) Stores { return m.of[m.table.OfSlot(m.router.Slot(url))] }
 
@@ -114,9 +125,8 @@ func (m mergedCrawl) Scan(ctx context.Context, r crawldb.Range) iter.Seq2[crawld
 
 func (m mergedCrawl) Mark(ctx context.Context, name string) (string, error) {
 	if found := markOfSegment().FindStringSubmatch(name); found != nil {
-		id, err := strconv.Atoi(found[2])
-		if s, ok := m.of[id]; ok && err == nil {
-			return s.Crawl.Mark(ctx, found[1]+found[3])
+		if s, rest, ok := m.cutGroup(found[1]); ok {
+			return s.Crawl.Mark(ctx, rest+found[2])
 		}
 	}
 	for _, g := range m.table.Groups {
@@ -129,7 +139,7 @@ func (m mergedCrawl) Mark(ctx context.Context, name string) (string, error) {
 
 // markOfSegment matches the name of a mark of a segment with -gN.
 func markOfSegment() *regexp.Regexp {
-	return regexp.MustCompile(`^([a-z]+/[0-9a-z_-]+)-g([0-9]+)(/.*)?$`)
+	return regexp.MustCompile(`^([a-z]+/[0-9a-z_-]+-g[0-9]+)(/.*)?$`)
 }
 
 func (m mergedCrawl) Update(context.Context, crawldb.Batch) error { return ErrReadOnly }
@@ -167,16 +177,11 @@ func (m mergedSegments) List(ctx context.Context) iter.Seq2[string, error] {
 
 // find returns the store and the name of a segment there.
 func (m mergedSegments) find(name string) (segment.Store, string, error) {
-	cut := strings.LastIndex(name, "-g")
-	if cut < 0 {
+	s, name, ok := m.cutGroup(name)
+	if !ok {
 		return nil, "", segment.ErrNotFound
 	}
-	id, err := strconv.Atoi(name[cut+2:])
-	s, ok := m.of[id]
-	if err != nil || !ok {
-		return nil, "", segment.ErrNotFound
-	}
-	return s.Segments, name[:cut], nil
+	return s.Segments, name, nil
 }
 
 func (m mergedSegments) Stat(ctx context.Context, name, part string) (segment.Info, error) {
