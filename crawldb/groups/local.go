@@ -82,10 +82,6 @@ var errClosed = errors.New("groups: engine is closed")
 func (l *Local) group(id int) (*localGroup, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.groupLocked(id)
-}
-
-func (l *Local) groupLocked(id int) (*localGroup, error) {
 	if l.closed {
 		return nil, errClosed
 	}
@@ -201,61 +197,42 @@ func (l *Local) Expel(ctx context.Context, w WorkerState) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	var locked []*localGroup
 	for {
-		done, held, err := l.tryExpel(w)
-		if done || err != nil {
-			return err
-		}
-		// Wait for what is being written, without a lock that Renew needs, and look again.
-		for _, g := range held {
+		// Wait for what is being written, without a lock that Renew needs.
+		for _, g := range locked {
 			g.writing.Lock()
 		}
-		done, err = l.expelLocked(w, held)
-		for _, g := range held {
+		held, err := l.tryExpel(w, locked)
+		for _, g := range locked {
 			g.writing.Unlock()
 		}
-		if done || err != nil {
+		if len(held) == 0 {
 			return err
 		}
+		locked = held
 	}
 }
 
-// tryExpel forgets a worker without groups; otherwise it returns the groups, by ascending number.
-func (l *Local) tryExpel(w WorkerState) (done bool, held []*localGroup, err error) {
+// tryExpel expels a worker if all its groups are locked; otherwise it returns them, by ascending
+// number.
+func (l *Local) tryExpel(w WorkerState, locked []*localGroup) (held []*localGroup, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n, known := l.workers[w.Owner]; !known || n != w.Counter {
-		return false, nil, fmt.Errorf("groups: expel %q: %w", w.Owner, ErrTaken)
+		return nil, fmt.Errorf("groups: expel %q: %w", w.Owner, ErrTaken)
 	}
 	for _, lease := range l.heldBy(w.Owner) {
 		held = append(held, l.groups[lease.Group])
 	}
-	if len(held) == 0 {
-		delete(l.workers, w.Owner)
-		return true, nil, nil
+	if slices.ContainsFunc(held, func(g *localGroup) bool { return !slices.Contains(locked, g) }) {
+		return held, nil
 	}
-	return false, held, nil
-}
-
-// expelLocked expels a worker if its groups are among those that are locked.
-func (l *Local) expelLocked(w WorkerState, locked []*localGroup) (done bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n, known := l.workers[w.Owner]; !known || n != w.Counter {
-		return false, fmt.Errorf("groups: expel %q: %w", w.Owner, ErrTaken)
-	}
-	for _, lease := range l.heldBy(w.Owner) {
-		if !slices.Contains(locked, l.groups[lease.Group]) {
-			return false, nil
-		}
-	}
-	for _, g := range locked {
-		if g.owner == w.Owner {
-			g.owner = ""
-		}
+	for _, g := range held {
+		g.owner = ""
 	}
 	delete(l.workers, w.Owner)
-	return true, nil
+	return nil, nil
 }
 
 // Table implements [Engine].
