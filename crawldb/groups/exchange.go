@@ -62,6 +62,28 @@ func ParseInbox(mark string) (next int64, err error) {
 	return next, nil
 }
 
+// CutFolded moves the first number up to next, as far as there are rows: those before it are folded by
+// the target. It returns the names of their marks, which are to be removed.
+func (b *Bounds) CutFolded(target int, next int64) (rows []string) {
+	for ; b.First < min(next, b.Next); b.First++ {
+		rows = append(rows, RowMark(target, b.First))
+	}
+	return rows
+}
+
+// exchangeMarks are the names of the marks about the rows of a source for a target.
+func exchangeMarks(source, target int) []MarkName {
+	return []MarkName{{source, OutboxMark(target)}, {target, InboxMark(source)}}
+}
+
+// parseExchange reads the values of exchangeMarks: the rows that are kept, and the next one to be folded.
+func parseExchange(marks []string) (b Bounds, next int64, err error) {
+	if b, err = ParseBounds(marks[0]); err == nil {
+		next, err = ParseInbox(marks[1])
+	}
+	return b, next, err
+}
+
 // An Item is one thing that a row says of a URL. The first byte of its value is its kind; the
 // rest belongs to the package that knows that kind.
 type Item struct {
@@ -219,7 +241,7 @@ func Poll(ctx context.Context, e Engine, t *Table, targets []int) ([]Inbox, erro
 	var names []MarkName
 	for _, to := range targets {
 		for _, from := range sources {
-			names = append(names, MarkName{from, OutboxMark(to)}, MarkName{to, InboxMark(from)})
+			names = append(names, exchangeMarks(from, to)...)
 		}
 	}
 	marks, err := e.Marks(ctx, names)
@@ -230,11 +252,7 @@ func Poll(ctx context.Context, e Engine, t *Table, targets []int) ([]Inbox, erro
 	for _, to := range targets {
 		in := Inbox{Group: to}
 		for _, from := range sources {
-			b, err := ParseBounds(marks[0])
-			if err != nil {
-				return nil, err
-			}
-			next, err := ParseInbox(marks[1])
+			b, next, err := parseExchange(marks)
 			if err != nil {
 				return nil, err
 			}
@@ -296,7 +314,7 @@ func (in *Inbox) Take(ctx context.Context, e Engine, maxBytes int) (rows []Row, 
 func Folded(ctx context.Context, e Engine, t *Table, source int) (map[string]string, error) {
 	var names []MarkName
 	for _, g := range t.Groups {
-		names = append(names, MarkName{source, OutboxMark(g.ID)}, MarkName{g.ID, InboxMark(source)})
+		names = append(names, exchangeMarks(source, g.ID)...)
 	}
 	found, err := e.Marks(ctx, names)
 	if err != nil {
@@ -304,21 +322,17 @@ func Folded(ctx context.Context, e Engine, t *Table, source int) (map[string]str
 	}
 	marks := map[string]string{}
 	for i, g := range t.Groups {
-		b, err := ParseBounds(found[2*i])
+		b, next, err := parseExchange(found[2*i:])
 		if err != nil {
 			return nil, err
 		}
-		next, err := ParseInbox(found[2*i+1])
-		if err != nil {
-			return nil, err
-		}
-		if next = min(next, b.Next); next <= b.First {
+		rows := b.CutFolded(g.ID, next)
+		if len(rows) == 0 {
 			continue
 		}
-		for n := b.First; n < next; n++ {
-			marks[RowMark(g.ID, n)] = ""
+		for _, row := range rows {
+			marks[row] = ""
 		}
-		b.First = next
 		marks[OutboxMark(g.ID)] = b.String()
 	}
 	return marks, nil

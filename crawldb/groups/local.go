@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -337,30 +336,26 @@ func (l *Local) Post(ctx context.Context, group int, row string) error {
 	}
 	l.posting.Lock()
 	defer l.posting.Unlock()
-	marks, err := l.Marks(ctx, []MarkName{{Outside, OutboxMark(group)}, {group, InboxMark(Outside)}})
+	marks, err := l.Marks(ctx, exchangeMarks(Outside, group))
 	if err != nil {
 		return err
 	}
-	b, err := ParseBounds(marks[0])
-	if err != nil {
-		return err
-	}
-	folded, err := ParseInbox(marks[1])
+	b, next, err := parseExchange(marks)
 	if err != nil {
 		return err
 	}
 	changes := map[string]string{RowMark(group, b.Next): row}
-	b.Next++
-	for ; b.First < min(folded, b.Next-1); b.First++ {
-		changes[RowMark(group, b.First)] = ""
+	for _, folded := range b.CutFolded(group, next) {
+		changes[folded] = ""
 	}
+	b.Next++
 	changes[OutboxMark(group)] = b.String()
 	err = l.control.Update(ctx, crawldb.Batch{Marks: func() map[string]string { return changes }})
 	if err == nil {
 		err = l.control.Sync(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("groups: post a row for group %s: %w", strconv.Itoa(group), err)
+		return fmt.Errorf("groups: post a row for group %d: %w", group, err)
 	}
 	return nil
 }

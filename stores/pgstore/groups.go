@@ -626,14 +626,14 @@ func (g *Groups) Post(ctx context.Context, group int, row string) error {
 				return err
 			}
 		}
+		var old [][]byte
+		for _, mark := range b.CutFolded(group, folded) {
+			old = append(old, []byte(mark))
+		}
 		sent = b.Next
 		b.Next++
 		if _, err := tx.Exec(ctx, `INSERT INTO outside_mark (name, value) VALUES ($1, $2)`, []byte(groups.RowMark(group, sent)), []byte(row)); err != nil {
 			return err
-		}
-		var old [][]byte
-		for ; b.First < min(folded, sent); b.First++ {
-			old = append(old, []byte(groups.RowMark(group, b.First)))
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM outside_mark WHERE name = ANY ($1::bytea[])`, old); err != nil {
 			return err
