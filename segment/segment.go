@@ -148,16 +148,18 @@ func Parts() []string {
 	return []string{GeneratePart, FetchPart, ContentPart, ParseTextPart, ParseDataPart, ParsePart}
 }
 
-// ValidName returns an error matching ErrName if the name is not valid for a
+// ValidName returns an error matching ErrName unless each of the names is valid for a
 // segment or part.
-func ValidName(name string) error {
-	ok := 0 < len(name) && len(name) <= 64 && name[0] != '-'
-	for i := range len(name) {
-		c := name[i]
-		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-')
-	}
-	if !ok {
-		return fmt.Errorf("%w %q", ErrName, name)
+func ValidName(names ...string) error {
+	for _, name := range names {
+		ok := 0 < len(name) && len(name) <= 64 && name[0] != '-'
+		for i := range len(name) {
+			c := name[i]
+			ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-')
+		}
+		if !ok {
+			return fmt.Errorf("%w %q", ErrName, name)
+		}
 	}
 	return nil
 }

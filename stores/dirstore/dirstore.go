@@ -138,10 +138,8 @@ func (s *Store) use(ctx context.Context, names []string, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, name := range names {
-		if err := segment.ValidName(name); err != nil {
-			return err
-		}
+	if err := segment.ValidName(names...); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,10 +40,8 @@ func (s *Segments) use(ctx context.Context, op string, names []string, f func() 
 		about += name
 	}
 	err := ctx.Err()
-	for _, name := range names {
-		if err == nil {
-			err = segment.ValidName(name)
-		}
+	if err == nil {
+		err = segment.ValidName(names...)
 	}
 	if err == nil {
 		s.mu.Lock()

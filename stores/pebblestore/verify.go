@@ -66,7 +66,7 @@ func checkTails(ctx context.Context, dir string, c *verify.Check) error {
 	defer s.Close()
 	for _, path := range open {
 		seg, part := filepath.Base(filepath.Dir(path)), strings.TrimSuffix(filepath.Base(path), ".open")
-		if segment.ValidName(seg) != nil || segment.ValidName(part) != nil {
+		if segment.ValidName(seg, part) != nil {
 			continue
 		}
 		// The note of leases is durable before the fetch list is complete, and is not written

@@ -32,14 +32,6 @@ type partName struct{ segment, part string }
 
 func (n partName) String() string { return n.segment + "/" + n.part }
 
-// valid returns an error that is segment.ErrName for a name that is not valid.
-func (n partName) valid() error {
-	if err := segment.ValidName(n.segment); err != nil {
-		return err
-	}
-	return segment.ValidName(n.part)
-}
-
 // failed names the operation and the part in an error.
 func failed(op string, about fmt.Stringer, err error) error {
 	if err == nil {
@@ -88,7 +80,7 @@ type partRow struct {
 
 // find returns the row of a part.
 func (s *segmentStore) find(ctx context.Context, n partName) (p partRow, err error) {
-	if err := n.valid(); err != nil {
+	if err := segment.ValidName(n.segment, n.part); err != nil {
 		return p, err
 	}
 	err = s.read(ctx, func(ctx context.Context) error {
@@ -246,7 +238,7 @@ func (s *segmentStore) Append(ctx context.Context, seg, part string, keep int) (
 }
 
 func (s *segmentStore) append(ctx context.Context, n partName, keep int) (_ *blockWriter, err error) {
-	if err := n.valid(); err != nil {
+	if err := segment.ValidName(n.segment, n.part); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {

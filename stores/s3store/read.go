@@ -27,7 +27,7 @@ type view struct {
 
 // view returns what a part has.
 func (s *Store) view(ctx context.Context, n partName) (view, error) {
-	if err := n.valid(); err != nil {
+	if err := segment.ValidName(n.segment, n.part); err != nil {
 		return view{}, err
 	}
 	if err := s.ready(ctx); err != nil {

@@ -73,13 +73,6 @@ func (n partName) headKey(number int, previous string) string {
 
 func (n partName) blockKey(name string) string { return blocksDir + n.String() + "/" + name }
 
-func (n partName) valid() error {
-	if err := segment.ValidName(n.segment); err != nil {
-		return err
-	}
-	return segment.ValidName(n.part)
-}
-
 // Open opens the store in a bucket, and completes a Remove that was interrupted. Unless it is
 // opened for reading only, it writes and deletes a small object to see that it may, and that
 // the server heeds If-None-Match; if it does not, the error is ErrConditions.
@@ -274,7 +267,7 @@ func (s *Store) exists(ctx context.Context, seg string, parts []string) (bool, e
 
 // last returns the head of a part that is in force.
 func (s *Store) last(ctx context.Context, n partName) (*head, error) {
-	if err := n.valid(); err != nil {
+	if err := segment.ValidName(n.segment, n.part); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {

@@ -21,7 +21,7 @@ func (s *Store) Append(ctx context.Context, seg, part string, keep int) (segment
 }
 
 func (s *Store) append(ctx context.Context, n partName, keep int) (*writer, error) {
-	if err := n.valid(); err != nil {
+	if err := segment.ValidName(n.segment, n.part); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
