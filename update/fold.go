@@ -180,12 +180,13 @@ func (f *folding) batch(ctx context.Context) error {
 		n := max(len(inputs), min(2*len(inputs), f.o.chunk))
 		f.changes, f.records = make([]change, n), make([]crawldb.Datum, n)
 	}
-	rows, err := f.cut(ctx)
-	if err != nil {
-		return err
+	var rows map[string]string // for other groups
+	if f.outbox != nil {
+		if rows, err = f.outbox.Cut(ctx); err != nil {
+			return err
+		}
 	}
 	cursor := at + string(f.reached)
-	more := f.batchMarks(rows, cursor)
 	f.stopped = !f.yield(crawldb.Batch{
 		URLs: f.urls,
 		Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
@@ -200,7 +201,11 @@ func (f *folding) batch(ctx context.Context) error {
 		},
 		Marks: func() map[string]string {
 			marks := step.marks()
-			maps.Copy(marks, more)
+			maps.Copy(marks, rows)
+			maps.Copy(marks, f.marks)
+			if f.mark != "" {
+				marks[f.mark] = cursor
+			}
 			return marks
 		},
 	}, nil)
@@ -214,12 +219,4 @@ func (f *folding) batch(ctx context.Context) error {
 	f.sites.done(step, cursor)
 	f.inputs = f.inputs[:0]
 	return nil
-}
-
-// cut returns the rows for other groups that belong to the batch.
-func (f *folding) cut(ctx context.Context) (map[string]string, error) {
-	if f.outbox == nil {
-		return nil, nil
-	}
-	return f.outbox.Cut(ctx)
 }

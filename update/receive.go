@@ -3,7 +3,6 @@ package update
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/recrawl/recrawl/crawldb"
@@ -109,18 +108,4 @@ func (f *folding) judgeSignals(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// batchMarks returns the marks of a batch besides those of its domains: rows for other groups, and
-// how far the job is.
-func (f *folding) batchMarks(rows map[string]string, cursor string) map[string]string {
-	marks := maps.Clone(rows)
-	if marks == nil {
-		marks = map[string]string{}
-	}
-	maps.Copy(marks, f.marks)
-	if f.mark != "" {
-		marks[f.mark] = cursor
-	}
-	return marks
 }
