@@ -78,10 +78,9 @@ type folding struct {
 	batchBytes int
 	report     *Report
 	outbox     *groups.Outbox    // of what is for other groups; nil if the crawl has one group
-	key        []byte            // of the current URL
+	key        []byte            // of the current URL; a batch has all up to it
 	foreign    string            // the current URL, if it belongs to another group
-	reached    []byte            // up to this key all is in the batches and the outbox
-	marks      map[string]string // to be written with each batch, if there is no mark of its own
+	marks      map[string]string // to be written with each batch
 	// What belongs to the current batch, and to the next once that is
 	// requested.
 	inputs  []Input
@@ -135,7 +134,6 @@ func (f *folding) run(ctx context.Context, sorter *extsort.Sorter, reached strin
 
 // take adds the collected URL to the batch, and yields the batch if it is full.
 func (f *folding) take(ctx context.Context) (err error) {
-	f.reached = append(f.reached[:0], f.key...)
 	in, ok := f.grouper.last()
 	if ok {
 		if err := f.believe(ctx, &in); err != nil {
@@ -186,7 +184,7 @@ func (f *folding) batch(ctx context.Context) error {
 			return err
 		}
 	}
-	cursor := at + string(f.reached)
+	cursor := at + string(f.key)
 	f.stopped = !f.yield(crawldb.Batch{
 		URLs: f.urls,
 		Next: func(i int, old *crawldb.Datum) (d *crawldb.Datum, err error) {
