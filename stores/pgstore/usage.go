@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Usage returns the size of each table of the crawl in bytes, with its indexes and as PostgreSQL counts
@@ -15,17 +17,11 @@ func (db *DB) Usage(ctx context.Context) (parts map[string]int64, free int64, er
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
 		clear(parts)
-		for rows.Next() {
-			var table string
-			var size int64
-			if err := rows.Scan(&table, &size); err != nil {
-				return err
-			}
-			parts[table] = size
-		}
-		return rows.Err()
+		var table string
+		var size int64
+		_, err = pgx.ForEachRow(rows, []any{&table, &size}, func() error { parts[table] = size; return nil })
+		return err
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("pgstore: size of the tables: %w", err)
