@@ -66,10 +66,9 @@ type Writer struct {
 	epoch int64
 	seq   int64
 
-	body    bytes.Buffer   // lines of a request
-	changes []change       // in it, one of a URL
-	last    map[string]int // the change of a URL
-	err     error          // after which the writer cannot be used
+	body    bytes.Buffer // lines of a request
+	changes []change     // in it
+	err     error        // after which the writer cannot be used
 }
 
 // change is an action of a request.
@@ -124,7 +123,7 @@ func writer(address string, o Options) (*Writer, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Minute
 	}
-	return &Writer{o: o, base: base, name: name, user: user, last: map[string]int{}}, err
+	return &Writer{o: o, base: base, name: name, user: user}, err
 }
 
 // Open returns a writer to the index at an address, such as http://localhost:9200/pages. If there is
@@ -248,10 +247,6 @@ func (w *Writer) add(ctx context.Context, url, op string, source func() error) e
 		return fmt.Errorf("opensearch: %s %s: %w", op, url, err)
 	}
 	w.seq++
-	if i, twice := w.last[url]; twice { // or the first, if only it is sent again, would seem to be from another writer
-		w.changes[i].to = w.changes[i].from
-	}
-	w.last[url] = len(w.changes)
 	w.changes = append(w.changes, change{url, from, w.body.Len()})
 	if w.body.Len() >= w.o.BulkBytes {
 		return w.flush(ctx)
@@ -312,17 +307,17 @@ func (w *Writer) flush(ctx context.Context) error {
 			w.body = bytes.Buffer{}
 		}
 	}()
-	clear(w.last)
-	w.changes = slices.DeleteFunc(w.changes, func(c change) bool { return c.from == c.to })
+	w.changes = lastOfEachURL(w.changes)
 	wait := w.backoff()
 	for len(w.changes) > 0 {
-		busy, err := w.bulk(ctx, w.changes)
+		left, busy, err := w.bulk(ctx, w.changes)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.err = err
 			}
 			return err
 		}
+		w.changes = left
 		if busy == nil {
 			break
 		}
@@ -335,9 +330,19 @@ func (w *Writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// bulk sends changes in one request, in halves if it is too large for the server. It leaves those in
-// w.changes that the server was too busy for, and returns why.
-func (w *Writer) bulk(ctx context.Context, changes []change) (busy, err error) {
+// lastOfEachURL removes the changes that another one of the same URL follows: if only the first was sent again, it
+// would seem to be from another writer.
+func lastOfEachURL(changes []change) []change {
+	last := make(map[string]int, len(changes))
+	for _, c := range changes {
+		last[c.url] = c.from
+	}
+	return slices.DeleteFunc(changes, func(c change) bool { return c.from != last[c.url] })
+}
+
+// bulk sends changes in one request, in halves if it is too large for the server. It returns the changes that
+// the server was too busy for, and why.
+func (w *Writer) bulk(ctx context.Context, changes []change) (left []change, busy, err error) {
 	var body bytes.Buffer
 	for _, c := range changes {
 		body.Write(w.body.Bytes()[c.from:c.to])
@@ -345,58 +350,49 @@ func (w *Writer) bulk(ctx context.Context, changes []change) (busy, err error) {
 	status, answer, err := w.send(ctx, http.MethodPost, "/"+w.name+"/_bulk?require_alias=true", body.Bytes())
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case status == http.StatusRequestEntityTooLarge && len(changes) > 1:
 		half := len(changes) / 2
-		first, rest := append([]change(nil), changes[:half]...), append([]change(nil), changes[half:]...)
-		w.changes = nil
-		var left []change
-		for _, part := range [][]change{first, rest} {
-			b, err := w.bulk(ctx, part)
+		for _, part := range [][]change{changes[:half], changes[half:]} {
+			l, b, err := w.bulk(ctx, part)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			if b != nil {
+			if left = append(left, l...); b != nil {
 				busy = b
-				left = append(left, w.changes...)
 			}
-			w.changes = nil
 		}
-		w.changes = left
-		return busy, nil
+		return left, busy, nil
 	case status == http.StatusRequestEntityTooLarge:
-		w.changes = nil
-		return nil, w.reject(changes[0].url, w.refused("write "+changes[0].url, status, answer))
+		return nil, nil, w.reject(changes[0].url, w.refused("write "+changes[0].url, status, answer))
 	case status/100 != 2:
-		return nil, w.refused("write to "+w.name, status, answer)
+		return nil, nil, w.refused("write to "+w.name, status, answer)
 	}
 	var all struct {
 		Items []map[string]result `json:"items"`
 	}
 	if err := json.Unmarshal(answer, &all); err != nil || len(all.Items) != len(changes) {
-		return nil, fmt.Errorf("opensearch: answer of _bulk: %d items for %d changes, %w", len(all.Items), len(changes), err)
+		return nil, nil, fmt.Errorf("opensearch: answer of _bulk: %d items for %d changes, %w", len(all.Items), len(changes), err)
 	}
-	var left []change
 	for i, item := range all.Items {
 		for op, r := range item {
 			switch {
 			case r.Status/100 == 2, op == "delete" && r.Status == http.StatusNotFound && r.Error == nil:
 			case r.Status == http.StatusConflict:
-				return nil, fmt.Errorf("opensearch: %s %s: %w", op, changes[i].url, ErrSuperseded)
+				return nil, nil, fmt.Errorf("opensearch: %s %s: %w", op, changes[i].url, ErrSuperseded)
 			case r.busy():
 				left = append(left, changes[i])
 				busy = fmt.Errorf("opensearch: %s %s: status %d: %s", op, changes[i].url, r.Status, reason(&r))
 			case r.Error != nil && strings.Contains(r.Error.Type, "index_not_found"):
-				return nil, fmt.Errorf("opensearch: the index %s was removed: %s", w.name, reason(&r))
+				return nil, nil, fmt.Errorf("opensearch: the index %s was removed: %s", w.name, reason(&r))
 			default:
 				if err := w.reject(changes[i].url, fmt.Errorf("opensearch: %s %s: %w: status %d: %s", op, changes[i].url, ErrRejected, r.Status, reason(&r))); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 			}
 		}
 	}
-	w.changes = left
-	return busy, nil
+	return left, busy, nil
 }
 
 func reason(r *result) string {

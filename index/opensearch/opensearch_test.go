@@ -205,3 +205,30 @@ func TestAddressNamesAnIndex(t *testing.T) {
 		}
 	}
 }
+
+// A commit whose context ended between the halves of a request that was too large leaves its changes to the next one.
+func TestChangesOfACommitThatWasCutOffAreSentByTheNext(t *testing.T) {
+	f := &fake{}
+	w := f.open(t, opensearch.Options{})
+	for i := range 40 {
+		if err := w.Write(t.Context(), &index.Document{URL: fmt.Sprintf("http://example.com/%d", i), Text: strings.Repeat("text ", 100)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.most = 5000
+	ctx, cancel := context.WithCancel(t.Context())
+	f.lost = func() bool { cancel(); return true }
+	if err := w.Commit(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	f.lost = nil
+	if err := w.Write(t.Context(), &index.Document{URL: "http://example.com/0", Text: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(urls(t, w)); n != 40 || !strings.Contains(string(f.docs["http://example.com/0"].source), "new") {
+		t.Errorf("%d documents, %s", n, f.docs["http://example.com/0"].source)
+	}
+}
