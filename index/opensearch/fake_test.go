@@ -18,6 +18,7 @@ import (
 type fake struct {
 	mu       sync.Mutex
 	made     bool
+	settings []byte // with which it was made
 	epoch    int64
 	docs     map[string]fakeDoc
 	most     int                                         // bytes of a request that it takes; zero for any
@@ -70,7 +71,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return reply(http.StatusOK, nil)
 	case path == "/pages-1":
-		f.made, f.docs = true, map[string]fakeDoc{}
+		f.made, f.settings, f.docs = true, body, map[string]fakeDoc{}
 		return reply(http.StatusOK, nil)
 	case path == "/pages-writer/_doc/epoch":
 		f.epoch++

@@ -144,10 +144,12 @@ func Open(ctx context.Context, address string, o Options) (*Writer, error) {
 
 const (
 	defaultSettings = `{"number_of_shards":1,"number_of_replicas":0,"refresh_interval":"30s"}`
-	defaultMappings = `{"properties":{"url":{"type":"keyword","ignore_above":8000},"title":{"type":"text"},"text":{"type":"text"},"anchors":{"type":"text"},` +
+	// A field of a page may look like a date or a number on one page and not on the next, which the server would not take.
+	defaultMappings = `{"dynamic_templates":[{"fields":{"path_match":"fields.*","mapping":{"type":"text","fields":{"keyword":{"type":"keyword","ignore_above":8000}}}}}],` +
+		`"properties":{"url":{"type":"keyword","ignore_above":8000},"title":{"type":"text"},"text":{"type":"text"},"anchors":{"type":"text"},` +
 		`"host":{"type":"keyword"},"content_type":{"type":"keyword"},"fetched":{"type":"date"},"modified":{"type":"date"},"signature":{"type":"keyword"},` +
-		`"score":{"type":"float"},"boost":{"type":"float"},"noarchive":{"type":"boolean"},"unavailable_after":{"type":"date"},"segment":{"type":"keyword"},` +
-		`"binary_content":{"type":"binary"}}}`
+		`"score":{"type":"float"},"boost":{"type":"float"},"noarchive":{"type":"boolean"},"unavailable_after":{"type":"date"},"usage":{"type":"keyword"},"segment":{"type":"keyword"},` +
+		`"binary_content":{"type":"binary"},"charset":{"type":"keyword"},"fields":{"type":"object"}}}`
 )
 
 func (w *Writer) create(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -230,5 +231,32 @@ func TestChangesOfACommitThatWasCutOffAreSentByTheNext(t *testing.T) {
 	}
 	if n := len(urls(t, w)); n != 40 || !strings.Contains(string(f.docs["http://example.com/0"].source), "new") {
 		t.Errorf("%d documents, %s", n, f.docs["http://example.com/0"].source)
+	}
+}
+
+// A field without a mapping is what the first document makes it, and later ones are refused.
+func TestEachFieldOfADocumentHasAMapping(t *testing.T) {
+	f := &fake{}
+	f.open(t, opensearch.Options{})
+	var made struct {
+		Mappings struct {
+			Properties map[string]struct{ Type string }
+			Templates  []map[string]struct {
+				Path    string `json:"path_match"`
+				Mapping struct{ Type string }
+			} `json:"dynamic_templates"`
+		}
+	}
+	if err := json.Unmarshal(f.settings, &made); err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[index.Document]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if made.Mappings.Properties[name].Type == "" {
+			t.Errorf("%s has no mapping", name)
+		}
+	}
+	if m := made.Mappings.Templates; len(m) != 1 || m[0]["fields"].Path != "fields.*" || m[0]["fields"].Mapping.Type != "text" {
+		t.Errorf("of Document.Fields: %+v", m)
 	}
 }

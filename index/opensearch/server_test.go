@@ -150,6 +150,7 @@ func (n *node) documents(name string) map[string]index.Document {
 // TestServer starts one node for all of its parts: a start takes seconds.
 func TestServer(t *testing.T) {
 	n := startNode(t)
+	t.Run("fields", func(t *testing.T) { fieldsOfAnyForm(t, n) })
 	t.Run("killed, full and slow", func(t *testing.T) { killedFullAndSlow(t, n) })
 	if !testlevel.Pick(false, true) { // -tags servers,exhaustive
 		return
@@ -171,6 +172,27 @@ func TestServer(t *testing.T) {
 		n.do("DELETE", "/kit*", "")
 	})
 	t.Run("throughput", func(t *testing.T) { throughput(t, n) })
+}
+
+// fieldsOfAnyForm writes a field that is a date on one page and none on the next.
+func fieldsOfAnyForm(t *testing.T, n *node) {
+	w, err := opensearch.Open(t.Context(), n.address+"/fields", opensearch.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range []string{"2026-03-04", "yesterday", strings.Repeat("long ", 800)} {
+		if err := w.Write(t.Context(), &index.Document{URL: fmt.Sprintf("http://example.com/%d", i), Fields: map[string][]string{"published": {value}}, Usage: "search=y", Charset: "utf-8"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for query, want := range map[string]float64{`{"match":{"fields.published":"Yesterday"}}`: 1, `{"term":{"fields.published.keyword":"2026-03-04"}}`: 1, `{"term":{"usage":"search=y"}}`: 3} {
+		if got := n.do("POST", "/fields/_count", `{"query":`+query+`}`)["count"]; got != want {
+			t.Errorf("%s: %v documents, want %v", query, got, want)
+		}
+	}
 }
 
 // site has pages that go away.
