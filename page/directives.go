@@ -20,6 +20,13 @@ func (d Directives) Indexable(now time.Time) bool {
 	return !d.NoIndex && (d.UnavailableAfter.IsZero() || now.Before(d.UnavailableAfter))
 }
 
+// At returns the directives as they hold at a visit: with NoIndex once UnavailableAfter has passed. A zero time is
+// before any other.
+func (d Directives) At(visit time.Time) Directives {
+	d.NoIndex = d.NoIndex || !visit.IsZero() && !d.Indexable(visit)
+	return d
+}
+
 // And combines the two: where they disagree, the stricter holds.
 func (d Directives) And(e Directives) Directives {
 	d.NoIndex = d.NoIndex || e.NoIndex

@@ -110,7 +110,7 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 		unpacked: orDefault(p.MaxUnpacked, 64<<20), seen: map[string]bool{},
 	}
 	d.base, _ = url.Parse(c.URL)
-	d.parsed.Directives = robots.ParseHeader([]string{c.Robots})
+	d.parsed.Directives = robots.ParseHeader([]string{c.Robots}).At(c.Time)
 	d.parsed.Truncated = c.Truncated
 	err := d.read(p)
 	if ctx.Err() != nil {

@@ -112,6 +112,10 @@ func TestRobotsHeaderOfADocumentCounts(t *testing.T) {
 	if err != nil || !p.NoIndex || !p.Outlinks[0].NoFollow {
 		t.Errorf("%+v, %v", p, err)
 	}
+	c.Robots, c.Time = "unavailable_after: 2026-01-02", time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
+	if p, err = (&documents.Parser{}).Parse(t.Context(), &c); err != nil || !p.NoIndex {
+		t.Errorf("after that date: %+v, %v", p, err)
+	}
 }
 
 // archiveOf packs files, given as names and contents in turn.

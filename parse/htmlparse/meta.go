@@ -9,14 +9,6 @@ import (
 	"github.com/recrawl/recrawl/page"
 )
 
-// expire marks a page that had expired by the time of the visit as not to be
-// indexed.
-func expire(out *page.Parsed, visit time.Time) {
-	if !visit.IsZero() && !out.Indexable(visit) {
-		out.NoIndex = true
-	}
-}
-
 // words yields the words of a list separated by white space or, as many authors
 // write, commas and semicolons.
 func words(s []byte) func(yield func([]byte) bool) {

@@ -253,7 +253,7 @@ func (s *scan) finish() page.Parsed {
 	s.out.Title = string(s.title.buf)
 	s.out.Text = string(s.text.buf)
 	s.out.Truncated = s.text.cut
-	expire(&s.out, s.time)
+	s.out.Directives = s.out.At(s.time)
 	if s.out.NoFollow {
 		for i := range s.out.Outlinks {
 			s.out.Outlinks[i].NoFollow = true

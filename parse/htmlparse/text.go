@@ -140,8 +140,7 @@ func (t *Text) Parse(ctx context.Context, c *page.Content) (page.Parsed, error) 
 	b, _ := io.ReadAll(io.LimitReader(newReader(body, enc, stop), int64(maxText)+1))
 	out.Truncated = len(b) > maxText || stop.stopped
 	out.Text = string(clip(clean(b), maxText))
-	out.Directives = directives.Header([]string{c.Robots})
-	expire(&out, c.Time)
+	out.Directives = directives.Header([]string{c.Robots}).At(c.Time)
 	return out, nil
 }
 
