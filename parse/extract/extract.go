@@ -23,6 +23,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
+	"github.com/recrawl/recrawl/parse/htmlparse"
 )
 
 // timeout is how long a page may take. What was found by then counts.
@@ -79,7 +80,7 @@ func Extract(ctx context.Context, c *page.Content) (*Article, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	a := &Article{URL: c.URL}
-	a.doc, a.Truncated = dom.Parse(ctx, dom.Decode(c))
+	a.doc, a.Truncated = dom.Parse(ctx, htmlparse.Decode(c))
 	a.base, _ = url.Parse(c.URL)
 	if a.base == nil {
 		a.base = &url.URL{}

@@ -165,3 +165,28 @@ func TestMainContentMissesNoChange(t *testing.T) {
 		})
 	}
 }
+
+// TestCharsetIsThatOfTheParser has pages whose charset is found in an unusual place.
+func TestCharsetIsThatOfTheParser(t *testing.T) {
+	late := "<!--" + strings.Repeat("x", 2000) + "-->"
+	for name, c := range map[string]*page.Content{
+		"byte order mark":          {Type: "text/html", Body: []byte("\ufeff<title>Grüße</title><p>Grüße")},
+		"declared late":            {Type: "text/html", Body: []byte("<title>Gr\xf6\xdfe</title>" + late + "<meta charset=windows-1250><p>Gr\xf6\xdfe \xe8")},
+		"cut within a character":   {Type: "text/html", Body: []byte("<title>Grüße</title><p>Grüße \xe2\x82")},
+		"two types":                {Type: "text/html; charset=windows-1250, text/html", Body: []byte("<title>\xe8</title><p>\xe8")},
+		"x-user-defined":           {Type: "text/html", Body: []byte("<meta charset=x-user-defined><title>\xe8</title><p>\xe8")},
+		"neither declared nor cut": {Type: "text/html", Body: []byte("<title>\xe8</title><p>\xe8")},
+	} {
+		p, err := new(htmlparse.Parser).Parse(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := extract.Extract(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Title != p.Title || a.Text != p.Text {
+			t.Errorf("%s: %q and %q, want %q and %q", name, a.Title, a.Text, p.Title, p.Text)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"github.com/recrawl/recrawl/internal/charset"
+	"github.com/recrawl/recrawl/page"
 )
 
 // How far to search for a declaration of the charset: as far as browsers do
@@ -26,6 +27,22 @@ const (
 	utf8Name        = "utf-8"
 	windows1252Name = "windows-1252"
 )
+
+// Decode returns the body of a page of HTML as [Parser] reads it: in UTF-8, without a byte order mark. It is the body
+// itself if that is UTF-8, and must not be changed.
+func Decode(c *page.Content) []byte {
+	body, enc, _ := decode(c.Body, c.Type, true)
+	return readAll(body, enc, &stopper{ctx: context.Background()})
+}
+
+// readAll returns the body as UTF-8, as far as there is time.
+func readAll(body []byte, enc encoding.Encoding, stop *stopper) []byte {
+	if enc == nil {
+		return body
+	}
+	utf8, _ := io.ReadAll(newReader(body, enc, stop)) // these readers do not fail
+	return utf8
+}
 
 // decode determines the encoding of a body, in the order of the WHATWG encoding
 // sniffing algorithm (HTML, section 13.2.3.2). It returns the body without its

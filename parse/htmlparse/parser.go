@@ -33,7 +33,6 @@ package htmlparse
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"time"
 
@@ -173,11 +172,7 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 		out.Truncated = out.Truncated || stop.stopped
 		return out, err
 	}
-	utf8 := body
-	if enc != nil {
-		// These readers do not fail.
-		utf8, _ = io.ReadAll(newReader(body, enc, stop))
-	}
+	utf8 := readAll(body, enc, stop)
 	s := newScan(&lim, c)
 	s.run(utf8, stop)
 	if s.again {

@@ -21,6 +21,7 @@ import (
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
+	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/signature"
 )
 
@@ -144,7 +145,7 @@ type document struct {
 }
 
 func newDocument(ctx context.Context, c *page.Content) *document {
-	d := &document{ctx: ctx, utf8: dom.Decode(c)}
+	d := &document{ctx: ctx, utf8: htmlparse.Decode(c)}
 	d.root, _ = dom.Parse(ctx, d.utf8)
 	if d.base, _ = url.Parse(c.URL); d.base == nil {
 		d.base = &url.URL{}
