@@ -72,3 +72,27 @@ func FuzzMediaType(f *testing.F) {
 		}
 	})
 }
+
+func TestResolve(t *testing.T) {
+	web := []string{"http", "https"}
+	for _, c := range []struct {
+		base, ref string
+		schemes   []string
+		want      string
+	}{
+		{"http://h.example/a/b?c", " d#e", web, "http://h.example/a/d#e"},
+		{"http://h.example/a/b?c", "?q", nil, "http://h.example/a/b?q"},
+		{"http://h.example/a/b?c", "/100%", nil, "http://h.example/100%25"},
+		{"http://h.example/", "mailto:a@h.example", nil, "mailto:a@h.example"},
+		{"http://h.example/", "mailto:a@h.example", web, ""},
+		{"file:///a/b", "c", web, ""},
+		{"not absolute", "c", nil, ""},
+		{"not absolute", "HTTP://H.example", web, "http://h.example/"},
+		{"http://h.example/", "http://[", nil, ""},
+	} {
+		got, ok := parse.Resolve(c.base, c.ref, c.schemes...)
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("%q from %q: %q, %v, want %q", c.ref, c.base, got, ok, c.want)
+		}
+	}
+}

@@ -50,7 +50,7 @@ var repo = policy{
 		"protocol/protocoltest":        {kit, "internal/kit"},
 		"protocol/robots":              {adapter, "page hostdb protocol internal/directives internal/weburl"},
 		"protocol/robots/temotorobots": {adapter, "protocol/robots"},
-		"parse":                        {adapter, "page"},
+		"parse":                        {adapter, "page internal/weburl"},
 		"parse/htmlparse":              {adapter, "page parse internal/charset internal/directives internal/javaurl internal/weburl"},
 		"parse/parsetest":              {kit, "internal/kit"},
 		"parse/sitemap":                {adapter, "internal/charset internal/unpack internal/weburl"},

@@ -203,9 +203,9 @@ func (a *Article) Microdata() []Item {
 				continue
 			}
 			inner := in
-			prop := attr(c, "itemprop")
-			if hasAttr(c, "itemscope") {
-				inner = &Item{Types: strings.Fields(attr(c, "itemtype")), ID: attr(c, "itemid")}
+			prop := dom.Attr(c, "itemprop")
+			if dom.HasAttr(c, "itemscope") {
+				inner = &Item{Types: strings.Fields(dom.Attr(c, "itemtype")), ID: dom.Attr(c, "itemid")}
 			}
 			switch {
 			case left <= 0:
@@ -228,7 +228,7 @@ func (a *Article) Microdata() []Item {
 			walk(c, inner)
 		}
 	}
-	walk(a.doc, nil)
+	walk(a.page.Doc, nil)
 	items := make([]Item, len(top))
 	for i := range top {
 		items[i] = *top[i]
@@ -238,18 +238,18 @@ func (a *Article) Microdata() []Item {
 
 // itemValue returns the value of a property, as the HTML standard has it.
 func (a *Article) itemValue(n *html.Node) string {
-	if hasAttr(n, "content") {
-		return dom.Clip(dom.Fold(attr(n, "content")), maxValue)
+	if dom.HasAttr(n, "content") {
+		return dom.Clip(dom.Fold(dom.Attr(n, "content")), maxValue)
 	}
 	switch n.DataAtom {
 	case atom.A, atom.Area, atom.Link:
-		return a.resolve(attr(n, "href"))
+		return a.resolve(dom.Attr(n, "href"))
 	case atom.Img, atom.Audio, atom.Video, atom.Embed, atom.Iframe, atom.Source, atom.Track:
-		return a.resolve(attr(n, "src"))
+		return a.resolve(dom.Attr(n, "src"))
 	case atom.Data, atom.Meter:
-		return attr(n, "value")
+		return dom.Attr(n, "value")
 	case atom.Time:
-		if v := attr(n, "datetime"); v != "" {
+		if v := dom.Attr(n, "datetime"); v != "" {
 			return v
 		}
 	}
@@ -276,17 +276,16 @@ const (
 func (a *Article) Tables() []Table {
 	var tables []Table
 	left := maxCells
-	each(a.doc, func(n *html.Node) bool {
-		if n.DataAtom != atom.Table {
-			return true
+	for n := range dom.Elements(a.page.Doc) {
+		if left <= 0 || len(tables) >= maxTables {
+			break
 		}
-		nested := !each(n, func(c *html.Node) bool { return c.DataAtom != atom.Table })
-		if nested {
-			return true
+		if n.DataAtom != atom.Table || hasTable(n) {
+			continue
 		}
 		t := Table{}
 		wide := 0
-		each(n, func(c *html.Node) bool {
+		for c := range dom.Elements(n) {
 			switch c.DataAtom {
 			case atom.Caption:
 				t.Caption = dom.Text(c, maxCell)
@@ -299,14 +298,24 @@ func (a *Article) Tables() []Table {
 					t.Rows = append(t.Rows, cells)
 				}
 			}
-			return left > 0
-		})
+			if left <= 0 {
+				break
+			}
+		}
 		if wide > 1 && len(t.Rows) > 0 && (len(t.Rows) > 1 || t.Header != nil) {
 			tables = append(tables, t)
 		}
-		return left > 0 && len(tables) < maxTables
-	})
+	}
 	return tables
+}
+
+func hasTable(n *html.Node) bool {
+	for c := range dom.Elements(n) {
+		if c.DataAtom == atom.Table {
+			return true
+		}
+	}
+	return false
 }
 
 func cellsOf(tr *html.Node, left *int) (cells []string, heads bool) {
@@ -317,7 +326,7 @@ func cellsOf(tr *html.Node, left *int) (cells []string, heads bool) {
 		}
 		heads = heads && c.DataAtom == atom.Th
 		s := dom.Text(c, maxCell)
-		for range max(1, min(atoi(attr(c, "colspan")), maxSpan)) {
+		for range max(1, min(atoi(dom.Attr(c, "colspan")), maxSpan)) {
 			cells = append(cells, s)
 			*left--
 		}

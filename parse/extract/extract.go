@@ -14,16 +14,10 @@ package extract
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
-	"golang.org/x/net/html"
-
 	"github.com/recrawl/recrawl/page"
-	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
-	"github.com/recrawl/recrawl/parse/htmlparse"
 )
 
 // timeout is how long a page may take. What was found by then counts.
@@ -57,8 +51,7 @@ type Article struct {
 	// Truncated says that a limit was reached before the end of the page.
 	Truncated bool
 
-	doc  *html.Node
-	base *url.URL
+	page *dom.Page
 	main *measurer
 	root int32
 	wide int32 // root, or an element that holds it and counts for MainContent
@@ -74,17 +67,14 @@ func Extract(ctx context.Context, c *page.Content) (*Article, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("extract: %s: %w", c.URL, err)
 	}
-	if t := parse.MediaType(c); t != "text/html" && t != "application/xhtml+xml" {
-		return nil, fmt.Errorf("extract: %s: %w %q", c.URL, parse.ErrUnsupported, t)
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	a := &Article{URL: c.URL}
-	a.doc, a.Truncated = dom.Parse(ctx, htmlparse.Decode(c))
-	a.base, _ = url.Parse(c.URL)
-	if a.base == nil {
-		a.base = &url.URL{}
+	p, err := dom.Read(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("extract: %s: %w", c.URL, err)
 	}
+	p.UTF8 = nil // it may be the body
+	a := &Article{URL: c.URL, Truncated: p.Truncated, page: p}
 	a.readMeta()
 	a.findMain()
 	return a, nil
@@ -92,7 +82,7 @@ func Extract(ctx context.Context, c *page.Content) (*Article, error) {
 
 // findMain finds the main content. Attempts after the first are for pages with little text.
 func (a *Article) findMain() {
-	body := a.doc.FirstChild.LastChild
+	body := a.page.Doc.FirstChild.LastChild
 	m := measure(body, false)
 	root, out, wide := m.chooseWide()
 	a.take(m, root, out, m.trim(m.selected(root, out)))
@@ -125,31 +115,8 @@ func (a *Article) takeIfLonger(m *measurer, root int32, out []bool) {
 	}
 }
 
-// each calls f for the elements below n in document order until it returns false.
-func each(n *html.Node, f func(*html.Node) bool) bool {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type == html.ElementNode && (!f(c) || !each(c, f)) {
-			return false
-		}
-	}
-	return true
-}
-
-// attr returns the value of an attribute; empty if there is none.
-func attr(n *html.Node, name string) string {
-	for i := range n.Attr {
-		if n.Attr[i].Key == name {
-			return n.Attr[i].Val
-		}
-	}
-	return ""
-}
-
 // resolve returns an absolute URL, or an empty string if it is not one of http or https.
 func (a *Article) resolve(ref string) string {
-	u, err := a.base.Parse(strings.TrimSpace(ref))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return ""
-	}
-	return u.String()
+	u, _ := a.page.Resolve(ref)
+	return u
 }

@@ -190,3 +190,23 @@ func TestCharsetIsThatOfTheParser(t *testing.T) {
 		}
 	}
 }
+
+// TestReferencesAreResolvedAsByTheParser has references that net/url reads otherwise than browsers.
+func TestReferencesAreResolvedAsByTheParser(t *testing.T) {
+	for _, ref := range []string{"/100%", `\a\b`, "http://exämple.com/", "HTTP:c", " /a b\n/c ", "/%zz?ü", "//h.example:80/x"} {
+		for _, base := range []string{"", `<base href="/base/x">`, `<base target=a><base href=" /100%/ ">`, `<base href="mailto:a">`, `<base href="data:,a"><base href="/second/">`} {
+			c := content("<!doctype html><head>" + base + `<link rel=canonical href="` + ref + `"><title>T</title><p>Text`)
+			p, err := new(htmlparse.Parser).Parse(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := extract.Extract(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Canonical != p.Canonical || a.Canonical == "" {
+				t.Errorf("%s %q: %q, want %q", base, ref, a.Canonical, p.Canonical)
+			}
+		}
+	}
+}

@@ -27,6 +27,7 @@ func hostile(size int) map[string]string {
 		"nested table":        rep("<table><tr><td>a"),
 		"fonts and blocks":    strings.Repeat("<font a>", 600) + rep("<p>"),
 		"distinct formatting": "<b a=1><b a=2><b a=3><i a=4><i b=5><u a=6>" + rep("<p>a"),
+		"links below a base":  `<base href="/` + strings.Repeat("a/", size/4) + `">` + rep(`<p>a, b <a href=c>d</a>`)[:size/2],
 		"links in links":      rep("<a href=x>"),
 		"unclosed links":      rep("<div><a href=/>a</div>"),
 		"end tags":            strings.Repeat("<div>", 300) + rep("</x>"),

@@ -128,7 +128,7 @@ func (p *pruner) copy(to, n *html.Node, depth int) {
 			p.copy(c, x, depth+1)
 		}
 	}
-	keep := c.FirstChild != nil || n.DataAtom == atom.Img && p.cur >= p.first && p.run <= p.last && attr(c, "src") != "" || n.DataAtom == atom.Hr
+	keep := c.FirstChild != nil || n.DataAtom == atom.Img && p.cur >= p.first && p.run <= p.last && dom.Attr(c, "src") != "" || n.DataAtom == atom.Hr
 	if c != to && keep {
 		to.AppendChild(c)
 	}
@@ -143,24 +143,24 @@ func (p *pruner) attrs(n *html.Node) (kept []html.Attribute) {
 	}
 	switch n.DataAtom {
 	case atom.A:
-		set("href", p.a.resolve(attr(n, "href")))
-		set("title", attr(n, "title"))
+		set("href", p.a.resolve(dom.Attr(n, "href")))
+		set("title", dom.Attr(n, "title"))
 	case atom.Img:
-		src := attr(n, "src")
+		src := dom.Attr(n, "src")
 		if src == "" || strings.HasPrefix(src, "data:") {
-			src = first(attr(n, "data-src"), attr(n, "data-lazy-src"), attr(n, "data-original"))
+			src = first(dom.Attr(n, "data-src"), dom.Attr(n, "data-lazy-src"), dom.Attr(n, "data-original"))
 		}
 		if src != "" {
 			set("src", p.a.resolve(src))
 		}
-		set("alt", dom.Fold(attr(n, "alt")))
+		set("alt", dom.Fold(dom.Attr(n, "alt")))
 	case atom.Code, atom.Pre:
-		set("class", attr(n, "class"))
+		set("class", dom.Attr(n, "class"))
 	case atom.Ol:
-		set("start", attr(n, "start"))
+		set("start", dom.Attr(n, "start"))
 	case atom.Td, atom.Th:
 		for _, name := range [...]string{"colspan", "rowspan"} {
-			if span := atoi(attr(n, name)); 1 < span && span <= 20 && p.spans > 0 {
+			if span := atoi(dom.Attr(n, name)); 1 < span && span <= 20 && p.spans > 0 {
 				p.spans -= span
 				set(name, strconv.Itoa(span))
 			}
@@ -173,8 +173,7 @@ func (p *pruner) attrs(n *html.Node) (kept []html.Attribute) {
 func textOfHTML(s string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	doc, _ := dom.Parse(ctx, []byte(s))
-	m := measure(doc.FirstChild.LastChild, false)
+	m := measure(dom.Fragment(ctx, []byte(s)).FirstChild.LastChild, false)
 	all := make([]int, len(m.runs))
 	for i := range all {
 		all[i] = i

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"net/url"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type found struct {
 	title, h1                     string
 	h1s                           int
 	meta                          map[string]string // the first value of each name, in lower case
-	canonical, base               string
+	canonical                     string
 	itemAuthor, relAuthor, byline string
 	itemPublished, itemModified   string
 	timePublished, timeAny        string
@@ -33,13 +34,13 @@ type found struct {
 // readMeta reads what the page says of itself.
 func (a *Article) readMeta() {
 	f := &found{meta: map[string]string{}}
-	root := a.doc.FirstChild
-	a.Language = dom.Clip(strings.TrimSpace(attr(root, "lang")), 35)
+	root := a.page.Doc.FirstChild
+	a.Language = dom.Clip(strings.TrimSpace(dom.Attr(root, "lang")), 35)
 	if a.Language == "" {
-		a.Language = dom.Clip(strings.TrimSpace(attr(root, "xml:lang")), 35)
+		a.Language = dom.Clip(strings.TrimSpace(dom.Attr(root, "xml:lang")), 35)
 	}
 	blocks := 0
-	each(root, func(n *html.Node) bool {
+	for n := range dom.Elements(root) {
 		switch n.DataAtom {
 		case atom.Title:
 			if f.title == "" && n.Parent.DataAtom != atom.Svg {
@@ -48,12 +49,8 @@ func (a *Article) readMeta() {
 		case atom.Meta:
 			a.readMetaElement(f, n)
 		case atom.Link:
-			if rel := strings.ToLower(attr(n, "rel")); f.canonical == "" && strings.TrimSpace(rel) == "canonical" {
-				f.canonical = attr(n, "href")
-			}
-		case atom.Base:
-			if f.base == "" {
-				f.base = attr(n, "href")
+			if rel := strings.ToLower(dom.Attr(n, "rel")); f.canonical == "" && strings.TrimSpace(rel) == "canonical" {
+				f.canonical = dom.Attr(n, "href")
 			}
 		case atom.H1:
 			if t := dom.Text(n, 1000); t != "" {
@@ -62,20 +59,16 @@ func (a *Article) readMeta() {
 				}
 			}
 		case atom.Script:
-			if blocks < maxJSONLD && strings.EqualFold(strings.TrimSpace(attr(n, "type")), "application/ld+json") && n.FirstChild != nil {
-				blocks++
-				a.data = append(a.data, dom.DecodeJSON(n.FirstChild.Data)...)
+			if blocks < maxJSONLD {
+				if values, ok := dom.JSONLD(n); ok {
+					blocks++
+					a.data = append(a.data, values...)
+				}
 			}
 		case atom.Time:
 			f.readTime(n)
 		}
 		f.readNames(n)
-		return true
-	})
-	if f.base != "" {
-		if u, err := a.base.Parse(strings.TrimSpace(f.base)); err == nil {
-			a.base = u
-		}
 	}
 	ld := a.dataFacts()
 	a.Canonical = a.resolveNonEmpty(f.canonical, f.meta["og:url"])
@@ -91,10 +84,10 @@ func (a *Article) readMeta() {
 }
 
 func (a *Article) readMetaElement(f *found, n *html.Node) {
-	name := strings.ToLower(strings.TrimSpace(first(attr(n, "property"), attr(n, "name"), attr(n, "http-equiv"))))
-	value := dom.Clip(dom.Fold(attr(n, "content")), maxValue)
+	name := strings.ToLower(strings.TrimSpace(first(dom.Attr(n, "property"), dom.Attr(n, "name"), dom.Attr(n, "http-equiv"))))
+	value := dom.Clip(dom.Fold(dom.Attr(n, "content")), maxValue)
 	if name == "" || value == "" || len(name) > 256 {
-		if p := strings.ToLower(attr(n, "itemprop")); p != "" && value != "" {
+		if p := strings.ToLower(dom.Attr(n, "itemprop")); p != "" && value != "" {
 			f.item(p, value)
 		}
 		return
@@ -131,26 +124,17 @@ func (f *found) item(name, value string) {
 }
 
 func (f *found) readTime(n *html.Node) {
-	value := first(attr(n, "datetime"), attr(n, "content"), dom.Text(n, 100))
-	if p := strings.ToLower(attr(n, "itemprop")); p != "" {
+	value := first(dom.Attr(n, "datetime"), dom.Attr(n, "content"), dom.Text(n, 100))
+	if p := strings.ToLower(dom.Attr(n, "itemprop")); p != "" {
 		f.item(p, value)
 	}
-	names := strings.ToLower(attr(n, "class"))
-	if f.timePublished == "" && (n.Parent != nil && hasAttr(n, "pubdate") || strings.Contains(names, "publish") || strings.Contains(names, "entry-date") || strings.Contains(names, "posted")) {
+	names := strings.ToLower(dom.Attr(n, "class"))
+	if f.timePublished == "" && (dom.HasAttr(n, "pubdate") || strings.Contains(names, "publish") || strings.Contains(names, "entry-date") || strings.Contains(names, "posted")) {
 		f.timePublished = value
 	}
-	if f.timeAny == "" && attr(n, "datetime") != "" && !strings.Contains(names, "updated") {
+	if f.timeAny == "" && dom.Attr(n, "datetime") != "" && !strings.Contains(names, "updated") {
 		f.timeAny = value
 	}
-}
-
-func hasAttr(n *html.Node, name string) bool {
-	for i := range n.Attr {
-		if n.Attr[i].Key == name {
-			return true
-		}
-	}
-	return false
 }
 
 // readNames reads who wrote the page from rel, itemprop and class.
@@ -172,7 +156,7 @@ func (f *found) readNames(n *html.Node) {
 					f.itemAuthor = dom.Text(n, 200)
 				}
 			case "datePublished", "dateModified":
-				f.item(strings.ToLower(v), first(attr(n, "content"), attr(n, "datetime"), dom.Text(n, 100)))
+				f.item(strings.ToLower(v), first(dom.Attr(n, "content"), dom.Attr(n, "datetime"), dom.Text(n, 100)))
 			case "headline":
 				f.item("headline", dom.Text(n, 500))
 			}
@@ -228,13 +212,16 @@ func (a *Article) chooseTitle(f *found, headline string) string {
 
 // withoutSite removes the name of the site from the end of a title.
 func (a *Article) withoutSite(t string) string {
+	host := ""
+	if u, err := url.Parse(a.page.Base); err == nil {
+		host = strings.TrimPrefix(u.Hostname(), "www.")
+	}
 	for _, sep := range [...]string{" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " / "} {
 		i := strings.LastIndex(t, sep)
 		if i <= 0 {
 			continue
 		}
 		end := t[i+len(sep):]
-		host := strings.TrimPrefix(a.base.Hostname(), "www.")
 		squeezed := strings.ToLower(strings.ReplaceAll(end, " ", ""))
 		if a.Site != "" && strings.EqualFold(end, a.Site) || squeezed != "" && strings.Contains(strings.ReplaceAll(host, "-", ""), squeezed) || sep == " | " && len(end) < 30 && i > 15 {
 			return strings.TrimSpace(t[:i])

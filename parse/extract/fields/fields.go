@@ -9,19 +9,14 @@ import (
 	"context"
 	"crypto/md5"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
-
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
-	"github.com/recrawl/recrawl/parse/htmlparse"
 	"github.com/recrawl/recrawl/signature"
 )
 
@@ -83,6 +78,9 @@ func (r *Rules) Names() []string {
 	return slices.Compact(names)
 }
 
+// Has reports whether a rule has a field of that name.
+func (r *Rules) Has(name string) bool { return slices.Contains(r.Names(), name) }
+
 // fieldsOf returns the fields that a page has by its URL.
 func (r *Rules) fieldsOf(url string) (all []*field) {
 	for i := range r.rules {
@@ -99,9 +97,9 @@ func (r *Rules) fieldsOf(url string) (all []*field) {
 	return all
 }
 
-// Extract returns the fields of a page, in the order of the rules. It is nil for a page that no rule is for.
-// Within 10 seconds it returns an
-// error that is context.DeadlineExceeded; others are that of a context that was done, and parse.ErrUnsupported for what is not HTML.
+// Extract returns the fields of a page, in the order of the rules; nil for a page that no rule is for. The error
+// is context.DeadlineExceeded if it takes more than 10 seconds, ctx.Err() if the context is done, and
+// parse.ErrUnsupported for a page that is not HTML.
 func (r *Rules) Extract(ctx context.Context, c *page.Content) ([]page.Property, error) {
 	fields := r.fieldsOf(c.URL)
 	if fields == nil {
@@ -110,16 +108,17 @@ func (r *Rules) Extract(ctx context.Context, c *page.Content) ([]page.Property, 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("fields: %s: %w", c.URL, err)
 	}
-	if t := parse.MediaType(c); t != "text/html" && t != "application/xhtml+xml" {
-		return nil, fmt.Errorf("fields: %s: %w %q", c.URL, parse.ErrUnsupported, t)
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	p := newDocument(ctx, c)
+	p, err := dom.Read(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("fields: %s: %w", c.URL, err)
+	}
+	d := &document{ctx: ctx, Page: p}
 	all := []page.Property{}
 	for _, f := range fields {
 		for i := range f.sources {
-			values := f.sources[i].values(p)
+			values := f.sources[i].values(d)
 			for _, v := range values {
 				all = append(all, page.Property{Name: f.name, Value: v})
 			}
@@ -136,58 +135,20 @@ func (r *Rules) Extract(ctx context.Context, c *page.Content) ([]page.Property, 
 
 // document is a page that is being read.
 type document struct {
-	ctx  context.Context
-	utf8 []byte
-	root *html.Node
-	base *url.URL
-	data []any // of JSON-LD, once read
-	read bool
-}
-
-func newDocument(ctx context.Context, c *page.Content) *document {
-	d := &document{ctx: ctx, utf8: htmlparse.Decode(c)}
-	d.root, _ = dom.Parse(ctx, d.utf8)
-	if d.base, _ = url.Parse(c.URL); d.base == nil {
-		d.base = &url.URL{}
-	}
-	if b := find(d.root, func(n *html.Node) bool { return n.DataAtom == atom.Base }); b != nil {
-		if href, ok := dom.Attr(b, "href"); ok {
-			if u, err := d.base.Parse(strings.TrimSpace(href)); err == nil {
-				d.base = u
-			}
-		}
-	}
-	return d
-}
-
-// find returns the first element below a node for which is is true, or nil.
-func find(n *html.Node, is func(*html.Node) bool) *html.Node {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type != html.ElementNode {
-			continue
-		}
-		if is(c) {
-			return c
-		}
-		if f := find(c, is); f != nil {
-			return f
-		}
-	}
-	return nil
+	ctx context.Context
+	*dom.Page
+	data     []any // of JSON-LD
+	dataRead bool
 }
 
 // jsonLD returns the JSON-LD of the page.
 func (d *document) jsonLD() []any {
-	if !d.read {
-		d.read = true
-		find(d.root, func(n *html.Node) bool {
-			if n.DataAtom == atom.Script && n.FirstChild != nil {
-				if t, _ := dom.Attr(n, "type"); strings.EqualFold(strings.TrimSpace(t), "application/ld+json") {
-					d.data = append(d.data, dom.DecodeJSON(n.FirstChild.Data)...)
-				}
-			}
-			return false
-		})
+	if !d.dataRead {
+		d.dataRead = true
+		for n := range dom.Elements(d.Doc) {
+			values, _ := dom.JSONLD(n)
+			d.data = append(d.data, values...)
+		}
 	}
 	return d.data
 }
@@ -259,6 +220,3 @@ func (s Signature) Sum(c *page.Content, p *page.Parsed) []byte {
 	}
 	return h.Sum(nil)
 }
-
-// Has reports whether a rule has a field of that name.
-func (r *Rules) Has(name string) bool { return slices.Contains(r.Names(), name) }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/andybalholm/cascadia"
@@ -243,13 +242,4 @@ func (l *loader) source(name string, n *yaml.Node) (s source, err error) {
 		err = l.errorf(n, "field %s: attr needs css or xpath", name)
 	}
 	return s, err
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

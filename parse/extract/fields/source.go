@@ -3,7 +3,9 @@ package fields
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -12,6 +14,7 @@ import (
 	"github.com/antchfx/xpath"
 	"golang.org/x/net/html"
 
+	"github.com/recrawl/recrawl/parse"
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
 )
 
@@ -41,7 +44,11 @@ func (s *source) values(d *document) []string {
 	}
 	switch {
 	case s.css != nil:
-		find(d.root, func(n *html.Node) bool { return s.css.Match(n) && !add(s.valueOf(n)) || d.ctx.Err() != nil })
+		for n := range dom.Elements(d.Doc) {
+			if s.css.Match(n) && !add(s.valueOf(n)) || d.ctx.Err() != nil {
+				break
+			}
+		}
 	case s.xpath != nil:
 		s.addXPath(d, add)
 	case s.path != nil:
@@ -51,12 +58,12 @@ func (s *source) values(d *document) []string {
 			}
 		}
 	default:
-		for _, m := range s.regexp.FindAllSubmatchIndex(d.utf8, maxValues) {
+		for _, m := range s.regexp.FindAllSubmatchIndex(d.UTF8, maxValues) {
 			at := m[:2]
 			if len(m) > 2 && m[2] >= 0 {
 				at = m[2:4]
 			}
-			if !add(html.UnescapeString(string(d.utf8[at[0]:at[1]]))) {
+			if !add(html.UnescapeString(string(d.UTF8[at[0]:at[1]]))) {
 				break
 			}
 		}
@@ -65,7 +72,7 @@ func (s *source) values(d *document) []string {
 }
 
 func (s *source) addXPath(d *document, add func(string) bool) {
-	switch v := s.xpath.Evaluate(newNavigator(d.ctx, d.root)).(type) {
+	switch v := s.xpath.Evaluate(newNavigator(d.ctx, d.Doc)).(type) {
 	case *xpath.NodeIterator:
 		for v.MoveNext() {
 			nav := v.Current().(*navigator)
@@ -89,8 +96,7 @@ func (s *source) addXPath(d *document, add func(string) bool) {
 // valueOf returns the value of a node.
 func (s *source) valueOf(n *html.Node) string {
 	if s.attr != "" {
-		v, _ := dom.Attr(n, s.attr)
-		return v
+		return dom.Attr(n, s.attr)
 	}
 	if n.Type == html.TextNode {
 		return n.Data
@@ -121,11 +127,11 @@ func (s *source) convert(d *document, v string) string {
 	case "number":
 		return number(v)
 	case "url":
-		u, err := d.base.Parse(v)
-		if v == "" || err != nil {
+		if v == "" {
 			return ""
 		}
-		return u.String()
+		v, _ = parse.Resolve(d.Base, v)
+		return v
 	}
 	return v
 }
@@ -236,7 +242,7 @@ func (p *path) find(v any, depth int, add func(string) bool) bool {
 			return p.find(v["@graph"], depth+1, add)
 		}
 		// Objects of a type are found wherever they are, in an order that does not change.
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			if !p.find(v[k], depth+1, add) {
 				return false
 			}

@@ -2,16 +2,21 @@
 // converters for those read it, made in time and memory that grow with the length of the page alone. It
 // follows the HTML standard where pages need it: implied elements, implied end tags, scopes, tables. It does not
 // reconstruct formatting elements or move content out of tables, by which html.Parse can make a tree that
-// is hundreds of times as large as the page. Start with [Parse].
+// is hundreds of times as large as the page. Start with [Read].
 package dom
 
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/recrawl/recrawl/page"
+	"github.com/recrawl/recrawl/parse"
+	"github.com/recrawl/recrawl/parse/htmlparse"
 )
 
 // Limits of a tree.
@@ -20,14 +25,58 @@ const (
 	MaxDepth = 250
 	// maxNodes and maxAttrs are how many nodes, and attributes in all, a tree has. Then it ends.
 	maxNodes, maxAttrs = 300_000, 600_000
+	// maxURL is how many bytes a reference has, also one that becomes the base of others.
+	maxURL = 4096
 	// checkEvery is how many tokens are read between two checks of the context.
 	checkEvery = 512
 )
 
-// Parse reads a page in UTF-8. The document has an html element with head and body. It is cut, and
-// truncated is set, if a limit is reached or the context is done.
-func Parse(ctx context.Context, page []byte) (doc *html.Node, truncated bool) {
-	b := &builder{z: html.NewTokenizer(bytes.NewReader(page)), doc: &html.Node{Type: html.DocumentNode}}
+// Page is a page of HTML.
+type Page struct {
+	// UTF8 is its body in UTF-8, which must not be changed.
+	UTF8 []byte
+	// Doc is its document: an html element with head and body.
+	Doc *html.Node
+	// Base is the URL to which its references are relative.
+	Base string
+	// Truncated says that Doc was cut at a limit, or when the context was done.
+	Truncated bool
+}
+
+// Read reads a page of HTML or XHTML. Others are an error that is parse.ErrUnsupported.
+func Read(ctx context.Context, c *page.Content) (*Page, error) {
+	if t := parse.MediaType(c); t != "text/html" && t != "application/xhtml+xml" {
+		return nil, fmt.Errorf("%w %q", parse.ErrUnsupported, t)
+	}
+	p := &Page{UTF8: htmlparse.Decode(c), Base: c.URL}
+	b := newBuilder(p.UTF8)
+	p.Doc, p.Truncated = b.doc, b.build(ctx)
+	if b.base != nil {
+		if base, ok := p.Resolve(Attr(b.base, "href")); ok {
+			p.Base = base
+		}
+	}
+	return p, nil
+}
+
+// Resolve returns the absolute URL of a reference in the page. ok is false if it is not one of http or https, or
+// too long.
+func (p *Page) Resolve(ref string) (absolute string, ok bool) {
+	if len(ref) > maxURL {
+		return "", false
+	}
+	return parse.Resolve(p.Base, ref, "http", "https")
+}
+
+// Fragment returns the document of a piece of HTML in UTF-8, cut at a limit or when the context is done.
+func Fragment(ctx context.Context, utf8 []byte) *html.Node {
+	b := newBuilder(utf8)
+	b.build(ctx)
+	return b.doc
+}
+
+func newBuilder(utf8 []byte) *builder {
+	b := &builder{z: html.NewTokenizer(bytes.NewReader(utf8)), doc: &html.Node{Type: html.DocumentNode}}
 	b.html = b.element(atom.Html, "html")
 	b.head = b.element(atom.Head, "head")
 	b.body = b.element(atom.Body, "body")
@@ -35,13 +84,18 @@ func Parse(ctx context.Context, page []byte) (doc *html.Node, truncated bool) {
 	b.html.AppendChild(b.head)
 	b.html.AppendChild(b.body)
 	b.stack = append(b.stack, b.html, b.head)
+	return b
+}
+
+// build adds the page to the document until it ends, a limit is reached or the context is done.
+func (b *builder) build(ctx context.Context) (truncated bool) {
 	for n := 1; ; n++ {
 		if b.nodes > maxNodes || b.attrs > maxAttrs || n%checkEvery == 0 && ctx.Err() != nil {
-			return b.doc, true
+			return true
 		}
 		switch t := b.z.Next(); t {
 		case html.ErrorToken:
-			return b.doc, false
+			return false
 		case html.TextToken:
 			b.text(b.z.Text())
 		case html.StartTagToken, html.SelfClosingTagToken:
@@ -57,6 +111,7 @@ type builder struct {
 	z                    *html.Tokenizer
 	doc                  *html.Node
 	html, head, body     *html.Node
+	base                 *html.Node   // the first base element with a href
 	stack                []*html.Node // the open elements, html first
 	arena                []html.Node
 	attrArena            []html.Attribute
@@ -313,6 +368,9 @@ func (b *builder) start(selfClosing bool) {
 	}
 	n := b.element(a, name)
 	b.addAttrs(n, hasAttr)
+	if a == atom.Base && b.base == nil && HasAttr(n, "href") {
+		b.base = n
+	}
 	if isVoid(a) || selfClosing && b.opened > 0 {
 		b.top().AppendChild(n)
 		return

@@ -3,14 +3,26 @@ package dom
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // maxData limits the bytes of one block of JSON-LD.
 const maxData = 1 << 20
 
-// DecodeJSON decodes a block. Several values after each other are accepted, and control characters within
-// strings, both of which occur.
-func DecodeJSON(s string) (all []any) {
+// JSONLD returns the values of an element that is a block of JSON-LD, as encoding/json decodes them; ok is false for
+// other elements. Several values after each other are accepted, and control characters within strings, both of
+// which occur.
+func JSONLD(n *html.Node) (all []any, ok bool) {
+	if n.DataAtom != atom.Script || n.FirstChild == nil || !strings.EqualFold(strings.TrimSpace(Attr(n, "type")), "application/ld+json") {
+		return nil, false
+	}
+	return decodeJSON(n.FirstChild.Data), true
+}
+
+func decodeJSON(s string) (all []any) {
 	if len(s) > maxData {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package dom
 
 import (
+	"iter"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -42,12 +44,28 @@ func Clip(s string, max int) string {
 	return strings.TrimSpace(strings.ToValidUTF8(s[:max], ""))
 }
 
-// Attr returns the value of an attribute, and whether there is one.
-func Attr(n *html.Node, name string) (string, bool) {
-	for i := range n.Attr {
-		if n.Attr[i].Key == name {
-			return n.Attr[i].Val, true
+// Elements yields the elements below a node in document order.
+func Elements(n *html.Node) iter.Seq[*html.Node] {
+	return func(yield func(*html.Node) bool) {
+		for c := range n.Descendants() {
+			if c.Type == html.ElementNode && !yield(c) {
+				return
+			}
 		}
 	}
-	return "", false
+}
+
+// Attr returns the value of an attribute; empty if there is none.
+func Attr(n *html.Node, name string) string {
+	for i := range n.Attr {
+		if n.Attr[i].Key == name {
+			return n.Attr[i].Val
+		}
+	}
+	return ""
+}
+
+// HasAttr reports whether an element has an attribute.
+func HasAttr(n *html.Node, name string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
