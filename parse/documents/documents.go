@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -109,7 +108,7 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 		ctx: limited, content: c, maxText: orDefault(p.MaxText, 4<<20), maxLinks: orDefault(p.MaxOutlinks, 10_000),
 		unpacked: orDefault(p.MaxUnpacked, 64<<20), seen: map[string]bool{},
 	}
-	d.base, _ = url.Parse(c.URL)
+	d.self, _ = parse.Resolve(c.URL, "")
 	d.parsed.Directives = robots.ParseHeader([]string{c.Robots}).At(c.Time)
 	d.parsed.Truncated = c.Truncated
 	err := d.read(p)
@@ -126,7 +125,7 @@ func (p *Parser) Parse(ctx context.Context, c *page.Content) (page.Parsed, error
 	if err != nil {
 		d.parsed.Truncated = true
 	}
-	d.parsed.Title = strings.Join(strings.Fields(strings.ToValidUTF8(d.parsed.Title, "\uFFFD")), " ")
+	d.parsed.Title = folded(d.parsed.Title)
 	d.parsed.Text = strings.TrimSpace(strings.ToValidUTF8(d.text.String(), "\uFFFD"))
 	return d.parsed, nil
 }
@@ -145,7 +144,7 @@ var errLimit = errors.New("a limit was reached")
 type document struct {
 	ctx      context.Context
 	content  *page.Content
-	base     *url.URL // nil if that of the content is invalid
+	self     string // the URL of the content without its fragment, as links to it are; empty if it is invalid
 	maxText  int
 	maxLinks int
 	unpacked int64 // bytes that may still be unpacked
@@ -200,46 +199,36 @@ const maxURL = 4096
 
 // link adds the target of a link to the web; others are left out.
 func (d *document) link(target, anchor string) {
-	target = strings.TrimSpace(target)
-	if target == "" || len(target) > maxURL || !utf8.ValidString(target) {
+	if target = strings.TrimSpace(target); target == "" || len(target) > maxURL || !utf8.ValidString(target) {
 		return
 	}
-	u, err := url.Parse(target)
-	if err != nil {
-		return
-	}
-	if !u.IsAbs() {
-		if d.base == nil || u.Host == "" && u.Path == "" { // a place in the document
-			return
-		}
-		u = d.base.ResolveReference(u)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return
-	}
-	u.Fragment, u.RawFragment = "", ""
-	text := u.String()
-	if text == d.content.URL || d.seen[text] {
+	u, ok := parse.Resolve(d.content.URL, target, "http", "https")
+	if u, _, _ = strings.Cut(u, "#"); !ok || u == d.self || d.seen[u] {
 		return
 	}
 	if len(d.parsed.Outlinks) >= d.maxLinks {
 		d.parsed.OutlinksCut++
 		return
 	}
-	d.seen[text] = true
-	anchor = strings.Join(strings.Fields(strings.ToValidUTF8(anchor, "\uFFFD")), " ")
+	d.seen[u] = true
+	anchor = folded(anchor)
 	for n := 100; len(anchor) > 100; n-- {
 		if utf8.RuneStart(anchor[n]) {
 			anchor = anchor[:n]
 		}
 	}
-	d.parsed.Outlinks = append(d.parsed.Outlinks, page.Outlink{URL: text, Anchor: anchor, NoFollow: d.parsed.NoFollow})
+	d.parsed.Outlinks = append(d.parsed.Outlinks, page.Outlink{URL: u, Anchor: anchor, NoFollow: d.parsed.NoFollow})
+}
+
+// folded returns a text in valid UTF-8 with white space folded.
+func folded(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 }
 
 const maxMeta = 250
 
 func (d *document) meta(name, value string) {
-	value = strings.Join(strings.Fields(strings.ToValidUTF8(value, "\uFFFD")), " ")
+	value = folded(value)
 	if value != "" && len(value) < 10_000 && len(d.parsed.Meta) < maxMeta {
 		d.parsed.Meta = append(d.parsed.Meta, page.Property{Name: name, Value: value})
 	}

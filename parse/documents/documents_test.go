@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,26 @@ func TestLinksOfLLMsTxt(t *testing.T) {
 	}
 	if got := strings.Join(links, ", "); got != "https://h.example/start.md Start, https://other.example/a begin, https://third.example/?q=1 " {
 		t.Error(got)
+	}
+}
+
+// The links of a document are those of a page of HTML with the same references.
+func TestLinksAreResolvedAsThoseOfHTML(t *testing.T) {
+	md, html := page.Content{URL: "http://h.example/dir/a.md?b#c", Type: "text/markdown"}, page.Content{URL: "http://h.example/dir/a.md?b#c", Type: "text/html"}
+	for _, ref := range []string{"/100%", `\a\b`, "http://exämple.com/", "HTTP:c", "/%zz?ü", "//h.example:80/x#y", "?q", "#top", "a.md?b", "http://[", "../d", "/Gopher_(animal)"} {
+		md.Body = fmt.Appendf(md.Body, "[a](%s)\n", ref)
+		html.Body = fmt.Appendf(html.Body, "<a href=\"%s\">a</a>\n", ref)
+	}
+	got, err := (&documents.Parser{}).Parse(t.Context(), &md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := new(htmlparse.Parser).Parse(t.Context(), &html)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want.Outlinks) != 9 || !slices.Equal(got.Outlinks, want.Outlinks) {
+		t.Errorf("%v, want %v", got.Outlinks, want.Outlinks)
 	}
 }
 

@@ -43,8 +43,8 @@ func (d *document) markdownLinks(text string) {
 			}
 			continue
 		}
-		target, ok := strings.CutPrefix(rest, "(")
-		if target, _, ok = cutIf(ok, target, ")"); !ok {
+		target, ok := inParentheses(rest)
+		if !ok {
 			continue
 		}
 		target, title, titled := strings.Cut(strings.TrimSpace(target), " ")
@@ -55,11 +55,23 @@ func (d *document) markdownLinks(text string) {
 	}
 }
 
-func cutIf(ok bool, s, separator string) (before, after string, found bool) {
-	if !ok {
-		return s, "", false
+// inParentheses returns the text between the parenthesis that s begins with and the one that closes it.
+func inParentheses(s string) (text string, ok bool) {
+	if !strings.HasPrefix(s, "(") {
+		return "", false
 	}
-	return strings.Cut(s, separator)
+	open := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '(':
+			open++
+		case ')':
+			if open--; open == 0 {
+				return s[1:i], true
+			}
+		}
+	}
+	return "", false
 }
 
 // anchorBefore returns what stands behind the last bracket of a text.
