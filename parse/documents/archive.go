@@ -3,6 +3,7 @@ package documents
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -224,7 +225,7 @@ func (a *archive) numbered(prefix string) (names []string) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return number(a) - number(b) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(number(a)-number(b), strings.Compare(a, b)) })
 	return names
 }
 
@@ -397,7 +398,7 @@ func (a *archive) openDocument() error {
 			case "p", "h", "table-row":
 				return a.end("\n")
 			case "a":
-				a.link(link, a.text.String()[min(linkFrom, a.text.Len()):])
+				a.link(link, a.text.String()[linkFrom:])
 			}
 		case xml.CharData:
 			if body > 0 {

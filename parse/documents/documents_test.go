@@ -106,6 +106,17 @@ func TestLinksOfLLMsTxt(t *testing.T) {
 	}
 }
 
+func TestTextOfSlidesOfOneNumberIsAlwaysTheSame(t *testing.T) {
+	slide := func(text string) string { return "<sld><p><t>" + text + "</t></p></sld>" }
+	c := archiveOf(t, "ppt/presentation.xml", "", "ppt/slides/slide2.xml", slide("d"), "ppt/slides/slide1.xml", slide("c"), "ppt/slides/slide01.xml", slide("b"), "ppt/slides/slide001.xml", slide("a"))
+	for range 20 {
+		p, err := (&documents.Parser{}).Parse(t.Context(), &c)
+		if err != nil || p.Text != "a\nb\nc\nd" {
+			t.Fatalf("%q, %v", p.Text, err)
+		}
+	}
+}
+
 // The links of a document are those of a page of HTML with the same references.
 func TestLinksAreResolvedAsThoseOfHTML(t *testing.T) {
 	md, html := page.Content{URL: "http://h.example/dir/a.md?b#c", Type: "text/markdown"}, page.Content{URL: "http://h.example/dir/a.md?b#c", Type: "text/html"}
