@@ -2,7 +2,6 @@ package recrawl
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/crawldb/inject"
+	"github.com/recrawl/recrawl/internal/prefixed"
 	"github.com/recrawl/recrawl/linkdb"
 	"github.com/recrawl/recrawl/update"
 	"github.com/recrawl/recrawl/urlfilter"
@@ -161,29 +161,27 @@ func (c *Crawler) receiveSome(ctx context.Context, in *groups.Inbox) error {
 func appendAnchors(dst []byte, in []linkdb.Inlink) []byte {
 	dst = append(dst, anchorsItem)
 	for _, l := range in {
-		dst = append(binary.AppendUvarint(dst, uint64(len(l.From))), l.From...)
-		dst = append(binary.AppendUvarint(dst, uint64(len(l.Anchor))), l.Anchor...)
+		dst = prefixed.Append(prefixed.Append(dst, l.From), l.Anchor)
 	}
 	return dst
 }
 
 var errAnchors = errors.New("anchors from another group are damaged")
 
-func cutAnchors(value []byte) (in []linkdb.Inlink, err error) {
-	text := func() string {
-		n, size := binary.Uvarint(value)
-		if size <= 0 || n > uint64(len(value)-size) {
-			value, err = nil, errAnchors
-			return ""
+// cutAnchors reads what appendAnchors has written, after the kind of the item.
+func cutAnchors(value string) (in []linkdb.Inlink, err error) {
+	for rest := value[1:]; rest != ""; {
+		var l linkdb.Inlink
+		var ok bool
+		if l.From, rest, ok = prefixed.Cut(rest); ok {
+			l.Anchor, rest, ok = prefixed.Cut(rest)
 		}
-		s := string(value[size : size+int(n)])
-		value = value[size+int(n):]
-		return s
+		if !ok {
+			return nil, errAnchors
+		}
+		in = append(in, l)
 	}
-	for value = value[1:]; len(value) > 0; {
-		in = append(in, linkdb.Inlink{From: text(), Anchor: text()})
-	}
-	return in, err
+	return in, nil
 }
 
 func (c *Crawler) mergeAnchors(ctx context.Context, items []groups.Item) error {
@@ -193,7 +191,7 @@ func (c *Crawler) mergeAnchors(ctx context.Context, items []groups.Item) error {
 	slices.SortStableFunc(items, func(a, b groups.Item) int { return crawldb.Compare(a.URL, b.URL) })
 	var entries []linkdb.Entry
 	for _, it := range items {
-		in, err := cutAnchors([]byte(it.Value))
+		in, err := cutAnchors(it.Value)
 		if err != nil {
 			return err
 		}
@@ -295,20 +293,20 @@ func (c *Crawler) takeSeeds(ctx context.Context, items []groups.Item) error {
 func appendSeed(dst []byte, s inject.Seed) []byte {
 	dst = append(dst, seedItem)
 	for _, m := range s.Meta {
-		dst = append(binary.AppendUvarint(dst, uint64(len(m))), m...)
+		dst = prefixed.Append(dst, m)
 	}
 	return dst
 }
 
 func seedOf(it groups.Item) inject.Seed {
 	s := inject.Seed{URL: it.URL}
-	for value := []byte(it.Value[1:]); len(value) > 0; {
-		n, size := binary.Uvarint(value)
-		if size <= 0 || n > uint64(len(value)-size) {
+	for rest := it.Value[1:]; rest != ""; {
+		var m string
+		var ok bool
+		if m, rest, ok = prefixed.Cut(rest); !ok {
 			break
 		}
-		s.Meta = append(s.Meta, string(value[size:size+int(n)]))
-		value = value[size+int(n):]
+		s.Meta = append(s.Meta, m)
 	}
 	return s
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/recrawl/recrawl/internal/prefixed"
 )
 
 // codecVersion is the first byte of every encoded record.
@@ -90,22 +92,22 @@ func (d *Datum) AppendBinary(b []byte) ([]byte, error) {
 		b = binary.BigEndian.AppendUint32(b, math.Float32bits(d.Priority))
 	}
 	if flags&hasSignature != 0 {
-		b = appendString(b, d.Signature)
+		b = prefixed.Append(b, d.Signature)
 	}
 	if flags&hasETag != 0 {
-		b = appendString(b, d.ETag)
+		b = prefixed.Append(b, d.ETag)
 	}
 	if flags&hasLastModified != 0 {
-		b = appendString(b, d.LastModified)
+		b = prefixed.Append(b, d.LastModified)
 	}
 	if flags&hasLeasedUntil != 0 {
 		b = binary.AppendVarint(b, d.LeasedUntil.UnixMilli())
 	}
 	if flags&hasLeasedBy != 0 {
-		b = appendString(b, d.LeasedBy)
+		b = prefixed.Append(b, d.LeasedBy)
 	}
 	if flags&hasMeta != 0 {
-		b = appendString(b, d.Meta.enc)
+		b = prefixed.Append(b, d.Meta.enc)
 	}
 	if numbered {
 		b = d.Meta.appendPairs(b)

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/recrawl/recrawl/internal/prefixed"
 )
 
 // Meta is a small set of names and values in the order of the names. The zero
@@ -23,8 +25,8 @@ type Meta struct{ enc string }
 func (m Meta) Get(name string) (string, bool) {
 	for rest := m.enc; rest != ""; {
 		var n, v string
-		n, rest, _ = cutString(rest)
-		v, rest, _ = cutString(rest)
+		n, rest, _ = prefixed.Cut(rest)
+		v, rest, _ = prefixed.Cut(rest)
 		if n == name {
 			return v, true
 		}
@@ -52,8 +54,8 @@ func (m *Meta) SetAll(pairs ...string) {
 	out, rest := space[:0], m.enc
 	for i := 0; i < len(pairs); i += 2 {
 		for rest != "" {
-			n, r, _ := cutString(rest)
-			_, r, _ = cutString(r)
+			n, r, _ := prefixed.Cut(rest)
+			_, r, _ = prefixed.Cut(r)
 			if n >= pairs[i] {
 				if n == pairs[i] {
 					rest = r
@@ -62,7 +64,7 @@ func (m *Meta) SetAll(pairs ...string) {
 			}
 			out, rest = append(out, rest[:len(rest)-len(r)]...), r
 		}
-		out = appendString(appendString(out, pairs[i]), valueAt(pairs, i+1))
+		out = prefixed.Append(prefixed.Append(out, pairs[i]), valueAt(pairs, i+1))
 	}
 	m.enc = string(append(out, rest...))
 }
@@ -109,8 +111,8 @@ func (m Meta) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for rest := m.enc; rest != ""; {
 			var n, v string
-			n, rest, _ = cutString(rest)
-			v, rest, _ = cutString(rest)
+			n, rest, _ = prefixed.Cut(rest)
+			v, rest, _ = prefixed.Cut(rest)
 			if !yield(n, v) {
 				return
 			}
@@ -131,8 +133,8 @@ func (m *Meta) edit(name string, value *string) {
 	// What precedes the pair, and what follows it.
 	before, behind := len(m.enc), ""
 	for rest := m.enc; rest != ""; {
-		n, r, _ := cutString(rest)
-		_, r, _ = cutString(r)
+		n, r, _ := prefixed.Cut(rest)
+		_, r, _ = prefixed.Cut(r)
 		if n >= name {
 			before, behind = len(m.enc)-len(rest), rest
 			if n == name {
@@ -169,11 +171,11 @@ func (m *Meta) edit(name string, value *string) {
 func validMeta(enc string) bool {
 	last, first := "", true
 	for rest := enc; rest != ""; first = false {
-		n, r, ok := cutString(rest)
+		n, r, ok := prefixed.Cut(rest)
 		if !ok || !first && n <= last {
 			return false
 		}
-		if _, rest, ok = cutString(r); !ok {
+		if _, rest, ok = prefixed.Cut(r); !ok {
 			return false
 		}
 		last = n
@@ -201,34 +203,4 @@ func MetaOf(pairs ...string) Meta {
 	var m Meta
 	m.SetAll(pairs...)
 	return m
-}
-
-func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-func cutString(s string) (head, rest string, ok bool) {
-	n, s, ok := cutUvarint(s)
-	if !ok || n > uint64(len(s)) {
-		return "", "", false
-	}
-	return s[:n], s[n:], true
-}
-
-// cutUvarint is cutNumber for strings.
-func cutUvarint(s string) (v uint64, rest string, ok bool) {
-	if len(s) > 0 && s[0] < 0x80 { // most are lengths
-		return uint64(s[0]), s[1:], true
-	}
-	for i := range min(len(s), binary.MaxVarintLen64) {
-		c := s[i]
-		if i == binary.MaxVarintLen64-1 && c > 1 {
-			break
-		}
-		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
-			return v, s[i+1:], c > 0 || i == 0
-		}
-	}
-	return 0, "", false
 }

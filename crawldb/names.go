@@ -3,6 +3,8 @@ package crawldb
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/recrawl/recrawl/internal/prefixed"
 )
 
 // An encoded record has numbers for names in Meta that many records have, and spells out
@@ -132,11 +134,11 @@ func (m Meta) appendPairs(b []byte) []byte {
 		switch {
 		case number == 0:
 			b = append(binary.AppendUvarint(b, uint64(len(name))*pairKinds+spelledName), name...)
-			b = appendString(b, value)
+			b = prefixed.Append(b, value)
 		case len(value) == usual:
 			b = append(binary.AppendUvarint(b, number*pairKinds+usualValue), value...)
 		default:
-			b = appendString(binary.AppendUvarint(b, number*pairKinds+numberedName), value)
+			b = prefixed.Append(binary.AppendUvarint(b, number*pairKinds+numberedName), value)
 		}
 	}
 	return b
@@ -161,7 +163,7 @@ func expandPairs(dst, b []byte) (_ []byte, ok bool) {
 			if known == "" {
 				return dst, false
 			}
-			dst = appendString(dst, known)
+			dst = prefixed.Append(dst, known)
 			name = dst[len(dst)-len(known):]
 			numbered = true
 		case number > uint64(len(b)):
@@ -170,7 +172,7 @@ func expandPairs(dst, b []byte) (_ []byte, ok bool) {
 			if name, b = b[:number], b[number:]; isNumbered(string(name)) {
 				return dst, false
 			}
-			dst = appendString(dst, name)
+			dst = prefixed.Append(dst, name)
 		}
 		if !first && bytes.Compare(name, last) <= 0 {
 			return dst, false
@@ -184,7 +186,7 @@ func expandPairs(dst, b []byte) (_ []byte, ok bool) {
 		if size > uint64(len(b)) {
 			return dst, false
 		}
-		dst, b = appendString(dst, b[:size]), b[size:]
+		dst, b = prefixed.Append(dst, b[:size]), b[size:]
 	}
 	return dst, numbered
 }

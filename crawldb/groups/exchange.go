@@ -2,7 +2,6 @@ package groups
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/prefixed"
 )
 
 // What a group finds about URLs of another group goes there in rows, which are marks of the
@@ -93,8 +93,7 @@ type Item struct {
 
 // AppendItem appends an item to a row.
 func AppendItem(row []byte, url string, value []byte) []byte {
-	row = append(binary.AppendUvarint(row, uint64(len(url))), url...)
-	return append(binary.AppendUvarint(row, uint64(len(value))), value...)
+	return prefixed.Append(prefixed.Append(row, url), value)
 }
 
 var errRow = errors.New("groups: a row is damaged")
@@ -105,8 +104,8 @@ func Items(row string) iter.Seq2[Item, error] {
 		for len(row) > 0 {
 			var it Item
 			var ok bool
-			if it.URL, row, ok = cutText(row); ok {
-				it.Value, row, ok = cutText(row)
+			if it.URL, row, ok = prefixed.Cut(row); ok {
+				it.Value, row, ok = prefixed.Cut(row)
 			}
 			if !ok || it.Value == "" {
 				yield(Item{}, errRow)
@@ -117,21 +116,6 @@ func Items(row string) iter.Seq2[Item, error] {
 			}
 		}
 	}
-}
-
-func cutText(s string) (text, rest string, ok bool) {
-	n, size := uint64(0), 0
-	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
-		n |= uint64(s[i]&0x7f) << (7 * i)
-		if s[i] < 0x80 {
-			size = i + 1
-			break
-		}
-	}
-	if size == 0 || n > uint64(len(s)-size) {
-		return "", "", false
-	}
-	return s[size : size+int(n)], s[size+int(n):], true
 }
 
 // maxRow is about how many bytes a row has at most.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/prefixed"
 	"github.com/recrawl/recrawl/schedule"
 	"github.com/recrawl/recrawl/urlfilter"
 )
@@ -74,18 +75,17 @@ func (j *job) sort(url string, meta []string) error {
 	j.key = crawldb.AppendKey(j.key[:0], url)
 	j.sorted = binary.BigEndian.AppendUint64(j.sorted[:0], uint64(j.report.Seeds))
 	for _, m := range meta {
-		j.sorted = binary.AppendUvarint(j.sorted, uint64(len(m)))
-		j.sorted = append(j.sorted, m...)
+		j.sorted = prefixed.Append(j.sorted, m)
 	}
 	return j.sorter.Add(j.key, j.sorted)
 }
 
 // metaOf reads the metadata that sort wrote after the number.
 func metaOf(sorted []byte) (meta []string) {
-	for rest := sorted; len(rest) > 0; {
-		n, size := binary.Uvarint(rest)
-		rest = rest[size:]
-		meta, rest = append(meta, string(rest[:n])), rest[n:]
+	for rest := string(sorted); rest != ""; {
+		var m string
+		m, rest, _ = prefixed.Cut(rest)
+		meta = append(meta, m)
 	}
 	return meta
 }

@@ -23,8 +23,9 @@ var repo = policy{
 		"internal/textlines": {vocabulary, ""},
 		"internal/javaregex": {vocabulary, ""},
 		"internal/javaurl":   {vocabulary, ""},
+		"internal/prefixed":  {vocabulary, ""},
 
-		"crawldb":             {noun, ""},
+		"crawldb":             {noun, "internal/prefixed"},
 		"crawldb/crawldbtest": {kit, "internal/kit internal/testlevel"},
 		"hostdb":              {noun, "crawldb internal/webhost"},
 		"hostdb/hostdbtest":   {kit, "internal/kit"},
@@ -33,7 +34,7 @@ var repo = policy{
 		"linkdb":              {noun, "page crawldb segment internal/extsort internal/places"},
 		"linkdb/linkdbtest":   {kit, "internal/kit internal/testlevel"},
 
-		"crawldb/groups":            {noun, "crawldb hostdb linkdb segment"},
+		"crawldb/groups":            {noun, "crawldb hostdb linkdb segment internal/prefixed"},
 		"crawldb/groups/groupstest": {kit, "internal/kit"},
 
 		"schedule":                {policyKind, "crawldb internal/textlines"},
@@ -58,7 +59,7 @@ var repo = policy{
 		"nutch/nutchtext":              {adapter, "crawldb hostdb linkdb internal/textlines"},
 		"protocol/webtest":             {adapter, "page protocol"},
 
-		"crawldb/inject":  {verb, "crawldb schedule scoring urlfilter internal/extsort internal/textlines"},
+		"crawldb/inject":  {verb, "crawldb schedule scoring urlfilter internal/extsort internal/prefixed internal/textlines"},
 		"generate":        {verb, "crawldb hostdb schedule scoring segment urlfilter internal/frontier internal/grace"},
 		"fetch":           {verb, "page crawldb hostdb parse protocol protocol/robots scoring segment signature parse/sitemap urlfilter internal/grace internal/nutchvisit internal/recent internal/weburl"},
 		"update":          {verb, "page crawldb crawldb/groups hostdb protocol schedule scoring segment urlfilter internal/extsort internal/frontier internal/nutchvisit internal/places"},
@@ -84,7 +85,7 @@ var repo = policy{
 		"internal/places":     {tool, "internal/extsort"},
 		"internal/recent":     {vocabulary, ""},
 		"internal/unpack":     {adapter, ""},
-		"internal/frontier":   {adapter, "crawldb"},
+		"internal/frontier":   {adapter, "crawldb internal/prefixed"},
 		"internal/nutchvisit": {adapter, "crawldb protocol segment"},
 		"internal/arch":       {tool, ""},
 		"internal/kit":        {frame, ""},
@@ -95,7 +96,7 @@ var repo = policy{
 		"crawldb/verify": {root, "page crawldb hostdb linkdb segment"},
 
 		".": {root, "page page/diff crawldb hostdb segment linkdb schedule scoring urlfilter signature protocol protocol/httpproto protocol/robots parse parse/htmlparse " +
-			"crawldb/groups internal/frontier crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/weburl stores/memstore stores/dirstore"},
+			"crawldb/groups internal/frontier crawldb/inject generate fetch update scoring/rank crawldb/dedup crawldb/merge index internal/grace internal/prefixed internal/weburl stores/memstore stores/dirstore"},
 	},
 
 	// The third-party modules, and the packages that may import them. Each is a

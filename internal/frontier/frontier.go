@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/recrawl/recrawl/crawldb"
+	"github.com/recrawl/recrawl/internal/prefixed"
 )
 
 // Account is the account of a domain.
@@ -159,23 +160,19 @@ func (p *Part) New() float64 {
 func (a *Account) Encode() string {
 	b := binary.AppendUvarint(nil, uint64(a.Added))
 	b = binary.AppendUvarint(b, uint64(a.Visits))
-	b = appendString(b, a.Segment)
+	b = prefixed.Append(b, a.Segment)
 	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(a.Undistributed))) // most are 0
 	b = binary.AppendUvarint(b, uint64(len(a.sums)))
 	for _, s := range a.sums {
 		b = binary.BigEndian.AppendUint32(b, s)
 	}
 	for _, p := range a.Parts {
-		b = appendString(b, p.Name)
+		b = prefixed.Append(b, p.Name)
 		for _, n := range []int64{p.Earlier, p.Sampled, p.SampledNew} {
 			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
 	return string(b)
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // ErrDamaged says that a mark is not an account.
