@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse/extract"
@@ -208,5 +209,23 @@ func TestReferencesAreResolvedAsByTheParser(t *testing.T) {
 				t.Errorf("%s %q: %q, want %q", base, ref, a.Canonical, p.Canonical)
 			}
 		}
+	}
+}
+
+// TestDateIsTheSameOnAllMachines has a date with the name of a zone that only some machines know.
+func TestDateIsTheSameOnAllMachines(t *testing.T) {
+	local := time.Local
+	defer func() { time.Local = local }()
+	var got []time.Time
+	for _, zone := range []*time.Location{time.UTC, time.FixedZone("PST", -8*3600)} {
+		time.Local = zone
+		a, err := extract.Extract(t.Context(), content(`<meta name=date content="Wed, 04 Mar 2026 05:06:07 PST">`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, a.Published)
+	}
+	if got[0].IsZero() || !got[0].Equal(got[1]) {
+		t.Error(got)
 	}
 }

@@ -261,7 +261,7 @@ func firstTime(values ...string) time.Time {
 	return time.Time{}
 }
 
-// parseTime reads the forms of dates that pages use in metadata.
+// parseTime reads the forms of dates that pages use in metadata. The zones that this machine knows mean nothing.
 func parseTime(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) > 64 {
@@ -269,7 +269,7 @@ func parseTime(s string) (time.Time, bool) {
 	}
 	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04-07:00", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04",
 		"2006-01-02", "2006/01/02", "20060102", time.RFC1123, time.RFC1123Z, "January 2, 2006", "Jan 2, 2006", "Jan. 2, 2006", "2 January 2006", "2 Jan 2006", "02.01.2006", "January 2, 2006 3:04 pm", "2006-01-02T15:04:05.000-0700", "Mon Jan 2 15:04:05 MST 2006"} {
-		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1970 && t.Year() < 2200 {
+		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil && t.Year() > 1970 && t.Year() < 2200 {
 			return t, true
 		}
 	}
