@@ -84,12 +84,12 @@ func Extract(ctx context.Context, c *page.Content) (*Article, error) {
 func (a *Article) findMain() {
 	body := a.page.Doc.FirstChild.LastChild
 	m := measure(body, false)
-	root, out, wide := m.chooseWide()
+	root, out, wide := m.choose()
 	a.take(m, root, out, m.trim(m.selected(root, out)))
 	a.wide = wide
 	if len(a.Text) < minText {
 		all := measure(body, true)
-		root, out := all.choose()
+		root, out, _ := all.choose()
 		a.takeIfLonger(all, root, out)
 		if len(a.Text) < minText {
 			root, out := all.chooseAll()

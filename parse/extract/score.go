@@ -26,14 +26,9 @@ func valueOf(r *run) float32 {
 	return v
 }
 
-// choose returns the number of the element with the main content, and which elements in it are left out.
-func (m *measurer) choose() (root int32, out []bool) {
-	root, out, _ = m.chooseWide()
-	return root, out
-}
-
-// chooseWide also returns the element with the highest sum, which may have the main content and a little more.
-func (m *measurer) chooseWide() (root int32, out []bool, wide int32) {
+// choose returns the number of the element with the main content, which elements in it are left out, and the
+// element with the highest sum, which may have the main content and a little more.
+func (m *measurer) choose() (root int32, out []bool, wide int32) {
 	out = make([]bool, len(m.elems))
 	total := m.elems[0].chars
 	m.findThread()
@@ -45,15 +40,12 @@ func (m *measurer) chooseWide() (root int32, out []bool, wide int32) {
 	}
 	value := make([]float32, len(m.elems))
 	for i := len(m.elems) - 1; i >= 0; i-- {
+		e := &m.elems[i]
 		if out[i] {
-			value[i] = 0
 			continue
 		}
-		e := &m.elems[i]
-		value[i] += e.value
-		v := value[i]
-		if i > 0 {
-			value[e.parent] += v
+		if value[i] += e.value; i > 0 {
+			value[e.parent] += value[i]
 		}
 	}
 	best := int32(0)
@@ -182,7 +174,7 @@ func (m *measurer) isChrome(i, total int32) bool {
 	if e.hints&hintWeak != 0 && e.plain == 0 && e.chars*5 < total {
 		return true
 	}
-	switch e.node.DataAtom {
+	switch a {
 	case atom.Figcaption:
 		return true
 	case atom.Header:
