@@ -19,7 +19,7 @@ const (
 	maxJSONLD = 64
 )
 
-// found collects candidates for the properties of a page, the first of each source.
+// found collects candidates for the properties of a page, the first of each source, with white space folded.
 type found struct {
 	title, h1                     string
 	h1s                           int
@@ -73,8 +73,8 @@ func (a *Article) readMeta() {
 	ld := a.dataFacts()
 	a.Canonical = a.resolveNonEmpty(f.canonical, f.meta["og:url"])
 	a.Image = a.resolveNonEmpty(f.meta["og:image"], f.meta["twitter:image"], ld.image)
-	a.Description = dom.Clip(dom.Fold(first(f.meta["og:description"], f.meta["description"], f.meta["twitter:description"], ld.description)), maxValue)
-	a.Site = dom.Clip(dom.Fold(first(f.meta["og:site_name"], f.meta["application-name"], ld.site)), 256)
+	a.Description = dom.Clip(first(f.meta["og:description"], f.meta["description"], f.meta["twitter:description"], ld.description), maxValue)
+	a.Site = dom.Clip(first(f.meta["og:site_name"], f.meta["application-name"], ld.site), 256)
 	a.Language = first(a.Language, strings.ReplaceAll(f.meta["og:locale"], "_", "-"), ld.language, f.meta["content-language"], f.meta["language"])
 	a.Title = a.chooseTitle(f, ld.headline)
 	a.Author = chooseAuthor(ld.author, f.meta["author"], f.meta["article:author"], f.meta["dc.creator"], f.meta["parsely-author"], f.meta["sailthru.author"], f.itemAuthor, f.relAuthor, f.byline)
@@ -124,7 +124,7 @@ func (f *found) item(name, value string) {
 }
 
 func (f *found) readTime(n *html.Node) {
-	value := first(dom.Attr(n, "datetime"), dom.Attr(n, "content"), dom.Text(n, 100))
+	value := dom.Fold(first(dom.Attr(n, "datetime"), dom.Attr(n, "content"), dom.Text(n, 100)))
 	if p := strings.ToLower(dom.Attr(n, "itemprop")); p != "" {
 		f.item(p, value)
 	}
@@ -156,7 +156,7 @@ func (f *found) readNames(n *html.Node) {
 					f.itemAuthor = dom.Text(n, 200)
 				}
 			case "datePublished", "dateModified":
-				f.item(strings.ToLower(v), first(dom.Attr(n, "content"), dom.Attr(n, "datetime"), dom.Text(n, 100)))
+				f.item(strings.ToLower(v), dom.Fold(first(dom.Attr(n, "content"), dom.Attr(n, "datetime"), dom.Text(n, 100))))
 			case "headline":
 				f.item("headline", dom.Text(n, 500))
 			}
@@ -201,13 +201,11 @@ func (a *Article) resolveNonEmpty(refs ...string) string {
 
 // chooseTitle returns the headline. The title element, and og:title on many sites, also name the site.
 func (a *Article) chooseTitle(f *found, headline string) string {
-	og := dom.Fold(first(f.meta["og:title"], f.meta["twitter:title"]))
-	title := dom.Fold(f.title)
-	if f.h1s == 1 && len(f.h1) > 3 && (strings.Contains(title, f.h1) || strings.Contains(og, f.h1) || f.h1 == headline) {
+	og := first(f.meta["og:title"], f.meta["twitter:title"])
+	if f.h1s == 1 && len(f.h1) > 3 && (strings.Contains(f.title, f.h1) || strings.Contains(og, f.h1) || f.h1 == headline) {
 		return f.h1
 	}
-	t := first(og, dom.Fold(headline), title, f.itemHeadline, f.h1)
-	return a.withoutSite(t)
+	return a.withoutSite(first(og, headline, f.title, f.itemHeadline, f.h1))
 }
 
 // withoutSite removes the name of the site from the end of a title.
@@ -233,7 +231,6 @@ func (a *Article) withoutSite(t string) string {
 // chooseAuthor returns the first candidate that looks like names of people.
 func chooseAuthor(candidates ...string) string {
 	for _, c := range candidates {
-		c = dom.Fold(c)
 		for _, p := range [...]string{"by ", "By ", "BY ", "Written by ", "written by ", "Von ", "von ", "Par ", "Por ", "Posted by ", "Author: "} {
 			c = strings.TrimPrefix(c, p)
 		}
