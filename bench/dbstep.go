@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/recrawl/recrawl/bench/cputime"
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/inject"
 	"github.com/recrawl/recrawl/generate"
@@ -33,14 +34,14 @@ func (c cost) rateSettled() float64 { return float64(c.N) / max(c.Settled.Second
 // measured runs do, which returns how many there were, and waits for what it leaves
 // to be done.
 func measured(ctx context.Context, do func() (int, error)) (c cost, err error) {
-	before, err := cpuSum()
+	before, err := cputime.Sum()
 	if err != nil {
 		return c, err
 	}
 	if c.N, err = do(); err != nil {
 		return c, err
 	}
-	after, err := cpuSum()
+	after, err := cputime.Sum()
 	if err != nil {
 		return c, err
 	}
@@ -51,7 +52,7 @@ func measured(ctx context.Context, do func() (int, error)) (c cost, err error) {
 			return c, ctx.Err()
 		case <-time.After(100 * time.Millisecond):
 		}
-		now, err := cpuSum()
+		now, err := cputime.Sum()
 		if err != nil {
 			return c, err
 		}
@@ -62,11 +63,6 @@ func measured(ctx context.Context, do func() (int, error)) (c cost, err error) {
 	}
 	c.Settled = after - before
 	return c, nil
-}
-
-func cpuSum() (time.Duration, error) {
-	user, sys, err := cpu()
-	return user + sys, err
 }
 
 const chunk = 20_000
@@ -82,7 +78,7 @@ func load(ctx context.Context, db *pebblestore.DB, p *population, due float64) (
 		if len(urls) < chunk && i < p.n-1 {
 			continue
 		}
-		before, err := cpuSum()
+		before, err := cputime.Sum()
 		if err != nil {
 			return total, err
 		}
@@ -90,7 +86,7 @@ func load(ctx context.Context, db *pebblestore.DB, p *population, due float64) (
 		if err != nil {
 			return total, err
 		}
-		after, err := cpuSum()
+		after, err := cputime.Sum()
 		if err != nil {
 			return total, err
 		}
@@ -210,7 +206,7 @@ func selection(seq due, now time.Time, n, most int) (c cost, err error) {
 		q.Limit = 0
 		q.WantHost = func(host string) bool { return taken[host] < most }
 	}
-	before, err := cpuSum()
+	before, err := cputime.Sum()
 	if err != nil {
 		return c, err
 	}
@@ -225,7 +221,7 @@ func selection(seq due, now time.Time, n, most int) (c cost, err error) {
 			break
 		}
 	}
-	after, err := cpuSum()
+	after, err := cputime.Sum()
 	c.CPU = after - before
 	return c, err
 }
@@ -251,7 +247,7 @@ func (r *dbResult) round(ctx context.Context, db *pebblestore.DB, p *population,
 	}
 	crawl := &sortTimer{store: db.Crawl().(store)}
 	d.Update, err = measured(ctx, func() (int, error) {
-		if crawl.began, err = cpuSum(); err != nil {
+		if crawl.began, err = cputime.Sum(); err != nil {
 			return 0, err
 		}
 		rep, err := update.Run(ctx, crawl, db.Segments(), names[0], update.Options{Scoring: &scoring.OPIC{}, Now: now})
@@ -292,7 +288,7 @@ func (s *sortTimer) UpdateAll(ctx context.Context, batches iter.Seq2[crawldb.Bat
 		for b, err := range batches {
 			if s.sorted == 0 && err == nil {
 				var now time.Duration
-				now, err = cpuSum()
+				now, err = cputime.Sum()
 				s.sorted = now - s.began
 			}
 			if !yield(b, err) {

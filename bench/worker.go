@@ -14,6 +14,8 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"time"
+
+	"github.com/recrawl/recrawl/bench/cputime"
 )
 
 // job is the task of a worker process.
@@ -121,7 +123,7 @@ func (m *meter) start() (err error) {
 		return err
 	}
 	runtime.ReadMemStats(&m.before)
-	m.user, m.sys, err = cpu()
+	m.user, m.sys, err = cputime.Used()
 	m.began = time.Now()
 	return err
 }
@@ -130,7 +132,7 @@ func (m *meter) stop() error {
 	m.over = true
 	r := m.r
 	r.Wall = time.Since(m.began)
-	u, s, err := cpu()
+	u, s, err := cputime.Used()
 	r.User, r.Sys = u-m.user, s-m.sys
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)

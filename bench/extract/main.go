@@ -25,10 +25,12 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 	"unicode"
 
 	readability "codeberg.org/readeck/go-readability/v2"
 
+	"github.com/recrawl/recrawl/bench/cputime"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/parse/extract"
 )
@@ -162,6 +164,16 @@ func report(text, other, sign string) {
 			fmt.Println(sign, strings.TrimSpace(line))
 		}
 	}
+}
+
+var began = time.Now()
+
+// cpu is the CPU time of the process so far or, on systems where it is not read, the time since the process began.
+func cpu() time.Duration {
+	if used, err := cputime.Sum(); err == nil {
+		return used
+	}
+	return time.Since(began)
 }
 
 func run(name string, pages []labelled, text func(labelled) string) result {

@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpu returns the CPU time that this process has used.
-func cpu() (user, sys time.Duration, err error) {
+// Used returns the CPU time that this process has used.
+func Used() (user, sys time.Duration, err error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, 0, err

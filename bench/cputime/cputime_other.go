@@ -1,12 +1,13 @@
 //go:build !unix
 
-package main
+package cputime
 
 import (
 	"errors"
 	"time"
 )
 
-func cpu() (user, sys time.Duration, err error) {
+// Used returns an error.
+func Used() (user, sys time.Duration, err error) {
 	return 0, 0, errors.New("CPU time is measured on Unix only")
 }
