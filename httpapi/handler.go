@@ -175,7 +175,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asJSON := prefersJSON(r)
 	if err := h.o.Guard.Check(r, ActionOf(r, h.o.Prefix)); err != nil {
-		h.fail(w, r, asJSON, err)
+		h.fail(w, r, asJSON, refusal{err})
 		return
 	}
 	switch path {
@@ -292,6 +292,11 @@ func (q *request) readForm(w http.ResponseWriter) error {
 	return nil
 }
 
+// refusal is an error of the guard, of any kind.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
 // failure is how an error is shown.
 type failure struct {
 	Status int    `json:"status"`
@@ -301,11 +306,12 @@ type failure struct {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, asJSON bool, err error) {
 	f := failure{http.StatusInternalServerError, err.Error()}
 	var bad badRequest
+	var refused refusal
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		f.Status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", challenge)
-	case errors.Is(err, ErrForbidden):
+	case errors.As(err, &refused):
 		f.Status = http.StatusForbidden
 	case errors.As(err, &bad) || errors.Is(err, urlfilter.ErrInvalid) || errors.Is(err, urlfilter.ErrRejected) || errors.Is(err, recrawl.ErrHost) || errors.Is(err, ErrQuery):
 		f.Status = http.StatusBadRequest
@@ -317,10 +323,6 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, asJSON bool, err 
 	case r.Context().Err() != nil:
 		return
 	default:
-		if h.o.Guard.authorize(r, ActionOf(r, h.o.Prefix)) != nil { // Authorize has failed for a reason of its own
-			f.Status = http.StatusForbidden
-			break
-		}
 		h.o.Logger.Error("httpapi: a request failed", "path", r.URL.Path, "error", err)
 	}
 	if asJSON {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/recrawl/recrawl/crawldb"
 	"github.com/recrawl/recrawl/crawldb/groups"
 	"github.com/recrawl/recrawl/fetch"
+	"github.com/recrawl/recrawl/hostdb"
 	"github.com/recrawl/recrawl/page"
 	"github.com/recrawl/recrawl/page/diff"
 	"github.com/recrawl/recrawl/protocol"
@@ -434,6 +436,18 @@ func TestToken(t *testing.T) {
 	}
 	if w := f.request(t, "GET", "/", "", "Authorization", "Bearer wrong"); w.Code != 401 {
 		t.Errorf("wrong: %d", w.Code)
+	}
+}
+
+// Whatever error Authorize returns, the request is forbidden.
+func TestAnyErrorOfAuthorizeForbids(t *testing.T) {
+	for _, err := range []error{ErrForbidden, errors.New("not on Sundays"), hostdb.ErrNotFound, context.DeadlineExceeded} {
+		f := newFixture(t, func(o *Options) { o.Guard.Authorize = func(*http.Request, Action) error { return err } })
+		for _, method := range []string{"GET", "POST"} {
+			if w := f.request(t, method, "/reload", ""); w.Code != 403 || !strings.Contains(w.Body.String(), err.Error()) {
+				t.Errorf("%s, %v: %d", method, err, w.Code)
+			}
+		}
 	}
 }
 
