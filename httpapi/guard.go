@@ -30,8 +30,8 @@ func Actions() []Action {
 }
 
 var (
-	// ErrUnauthenticated says that a request has to name its user, by which it may be allowed. It is
-	// answered with status 401; browsers then ask for a password.
+	// ErrUnauthenticated says that a request needs the credentials of a user. It is answered with
+	// status 401; browsers then ask for a password.
 	ErrUnauthenticated = errors.New("authentication is required")
 	// ErrForbidden says that a request is not allowed. It is answered with status 403.
 	ErrForbidden = errors.New("not allowed")
@@ -41,8 +41,8 @@ var (
 // once.
 type Guard struct {
 	// Hosts are the names, without ports, under which the handler may be requested; "*" stands for all.
-	// A page of another site that makes a browser connect here by changing what its own name resolves
-	// to is refused by it. Nil means localhost, 127.0.0.1 and ::1.
+	// This refuses DNS rebinding: requests of a page of another site whose name has come to resolve to
+	// the address of the handler. Nil means localhost, 127.0.0.1 and ::1.
 	Hosts []string
 	// Authorize returns an error if a request may not do something: one that is ErrUnauthenticated, or
 	// any other. It is also called to find out which controls a page has for a user. Nil allows

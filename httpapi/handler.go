@@ -61,8 +61,8 @@ type Searcher interface {
 }
 
 // Handler serves a crawl as pages for people and as JSON for programs, under the same paths:
-// GET /openapi.json has them all. JSON is what a request gets whose path ends in .json or whose Accept
-// header prefers it. Close the crawler after the server.
+// GET /openapi.json lists them. A request gets JSON if its path ends in .json or its Accept header
+// prefers it. Close the crawler after the server.
 type Handler struct {
 	o      Options
 	mux    *http.ServeMux

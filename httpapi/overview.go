@@ -83,8 +83,8 @@ type askedHost struct {
 	Elapsed  float64 `json:"mean_seconds"` // what a request took recently
 }
 
-// worker is a process that makes rounds of some groups of a divided crawl. Groups that none has are listed
-// under no name.
+// worker is a process that makes rounds of some groups of a divided crawl. Groups without a worker are
+// listed under an empty name.
 type worker struct {
 	Name   string `json:"name"`
 	Groups []int  `json:"groups"`
@@ -267,8 +267,8 @@ func (h *Handler) history(ctx context.Context) ([]historyPoint, error) {
 	return all, nil
 }
 
-// isFailure reports whether an outcome says that something does not work, other than a page that is not
-// there.
+// isFailure reports whether an outcome is a failure of the server or of the crawl. A page that is gone
+// is no failure.
 func isFailure(c protocol.Code) bool {
 	switch c {
 	case protocol.Failed, protocol.Busy, protocol.RobotsFailed, protocol.Skipped, protocol.Denied:
@@ -363,7 +363,7 @@ func (h *Handler) failures(ctx context.Context) ([]failureCount, error) {
 	return all, nil
 }
 
-// shortReason is a reason without what differs between hosts.
+// shortReason returns the last part of a reason, which is the same for all hosts.
 func shortReason(o protocol.Outcome) string {
 	reason := o.Reason
 	if i := strings.LastIndex(reason, ": "); i >= 0 {

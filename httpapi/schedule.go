@@ -12,8 +12,8 @@ import (
 // scheduleReport is what the schedule has learned, and what budgets achieve.
 type scheduleReport struct {
 	Freshness *freshness `json:"freshness,omitempty"` // nil if there is no plan
-	// Learned counts the copies of pages that have shown how often they change, Estimated those for which
-	// others tell.
+	// Learned counts the copies of pages that have shown how often they change; Estimated also counts those
+	// for which it is estimated from other pages.
 	Learned   int `json:"learned"`
 	Estimated int `json:"estimated"`
 	// Ages is how long copies have been out of date, Visited how long ago pages were visited, Late how long

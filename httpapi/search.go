@@ -21,7 +21,7 @@ type Hit struct {
 	Score   float64 `json:"score,omitempty"`
 }
 
-// ErrQuery is what the error of a [Searcher] is if it cannot read the query. It is answered with status 400.
+// ErrQuery is the error that a [Searcher] wraps if it cannot read the query. It is answered with status 400.
 var ErrQuery = errors.New("the query cannot be read")
 
 type searchResult struct {

@@ -50,7 +50,7 @@ type story struct {
 	MayPause bool `json:"-"`
 }
 
-// contentPlace is where the content of the last of the visits is that brought some.
+// contentPlace is where the content of the newest visit with content is stored.
 type contentPlace struct {
 	found   bool
 	segment string
@@ -162,7 +162,7 @@ func (h *Handler) story(q *request) (any, error) {
 	return s, err
 }
 
-// printable returns a text, or the bytes in hexadecimal of what is none.
+// printable returns a value, or its bytes in hexadecimal if it is not text.
 func printable(value string) string {
 	if !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return "0x" + hex.EncodeToString([]byte(value))
@@ -222,7 +222,7 @@ func (h *Handler) addVisits(ctx context.Context, s *story, last time.Time, befor
 	return nil
 }
 
-// segmentText is a text of the page, and when the visit was made that brought it.
+// segmentText is a text of the page, with the signature and the time of its visit.
 type segmentText struct {
 	signature, text string
 	time            time.Time

@@ -112,7 +112,7 @@ func (h *Handler) listURLs(ctx context.Context, query urlQuery, now time.Time) (
 	return list, nil
 }
 
-// rangeOf is where the URLs are that begin with a text, or belong to a domain.
+// rangeOf returns the range of the URLs that begin with a text, or belong to a domain.
 func rangeOf(text string) crawldb.Range {
 	text = strings.TrimSpace(text)
 	scheme, rest, ok := strings.Cut(text, "://")

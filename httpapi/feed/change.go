@@ -38,7 +38,7 @@ type PreviousState struct {
 	Signature string    `json:"signature,omitempty"`
 }
 
-// Detail says what of a page is added to its event.
+// Detail says which parts of a page are added to its event.
 type Detail struct {
 	// Text adds the text, that before the change, and what the page and its site say it may be used for.
 	Text bool
@@ -49,7 +49,8 @@ type Detail struct {
 // diffContext is how many words beside a change a diff has.
 const diffContext = 8
 
-// NewChange returns an event as JSON. What of the page was removed since is left out.
+// NewChange returns an event as JSON. The previous text and the diff are left out if the segment of the
+// previous text was removed.
 func NewChange(ctx context.Context, e *recrawl.PageEvent, with Detail) (Change, error) {
 	c := Change{
 		Position: e.Position, Kind: e.Kind.String(), URL: e.URL, Time: jsonTime(e.Visit.Time), Segment: e.Segment,

@@ -22,12 +22,12 @@ import (
 //
 // Parameters of the request: after is a position, in the place of Last-Event-ID; from=beginning begins with
 // the oldest that is kept, and not with the next; kind lists the kinds of event to send, with commas;
-// visits=every sends visits without a change, too. It allows everybody to read everything: put it
-// behind what authenticates.
+// visits=every sends visits without a change, too. It does not authenticate: mount it behind a
+// handler that does.
 type Events struct {
-	// Crawler is whose events are sent. Required.
+	// Crawler is the crawl whose events are sent. Required.
 	Crawler *recrawl.Crawler
-	// Detail says what of a page is sent.
+	// Detail says which parts of a page are sent.
 	Detail Detail
 	// MaxClients is how many may be connected at a time; others get 503. Zero means 100.
 	MaxClients int
@@ -72,7 +72,7 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // of proxies
+	w.Header().Set("X-Accel-Buffering", "no") // proxies then pass on each event at once
 	w.WriteHeader(http.StatusOK)
 	s := eventStream{w: w, control: http.NewResponseController(w)}
 	if !s.write([]byte("retry: 3000\n\n")) || !s.flush() {
@@ -131,7 +131,7 @@ type eventStream struct {
 }
 
 func (s *eventStream) write(text []byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // if the server knows such
+	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // not every server has deadlines
 	_, err := s.w.Write(text)
 	return err == nil
 }

@@ -111,8 +111,8 @@ func (l *Letters) Remove(id string) error {
 
 // Resend posts each letter once, oldest first, and removes those that are accepted. A letter that is refused
 // stays, with the new error. The error says that one could not be posted at all, such as because there is
-// no connection; the others stay then. A receiver finds out by the time of the visit in its data if it has
-// heard of a later event of the page.
+// no connection; the others stay then. A receiver compares the time of the visit in the data with that of
+// the last event of the page, to see whether it has already got a later one.
 func (l *Letters) Resend(ctx context.Context, w *Webhook) (sent, refused int, err error) {
 	s, err := w.newSender()
 	if err != nil {

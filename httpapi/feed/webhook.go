@@ -32,16 +32,16 @@ var ErrGone = errors.New("the receiver is gone")
 // same whenever an event is posted.
 //
 // An event that is not accepted with 2xx is posted again, after a second, then two and so on with jitter, or
-// when the receiver asks for it. An event is dead, and handed to Dead, when it was refused so often, which
-// counts only if the receiver works otherwise: it answers, but not that it is busy (408, 425, 429, 502, 503,
-// 504), or has accepted another event meanwhile. So one that is down loses nothing: the events stay in the
-// feed. Redirects are not followed, and no proxy is used.
+// when the receiver asks for it. After Attempts refusals it is dead, and handed to Dead. A refusal counts only
+// if the receiver works otherwise: it answers with a status other than busy (408, 425, 429, 502, 503, 504), or
+// has accepted another event meanwhile. So a receiver that is down loses nothing: the events stay in the feed.
+// Redirects are not followed, and no proxy is used.
 type Webhook struct {
 	// URL is where to post. Required.
 	URL string
 	// Secrets sign the requests: see [ParseSecrets]. Required.
 	Secrets []Secret
-	// Detail says what of a page is posted.
+	// Detail says which parts of a page are posted.
 	Detail Detail
 	// Timeout is how long a request may take; zero means 15 seconds.
 	Timeout time.Duration
@@ -124,9 +124,9 @@ func (w *Webhook) message(ctx context.Context, e *recrawl.PageEvent) (Message, e
 }
 
 // Deliver posts messages and calls ack with the position up to which all are accepted or dead, from one
-// goroutine, about five times a second. messages must end when its context does. Ids are made of the stream and the position. It returns the
-// first error of messages, ack or Dead, [ErrGone], or that of the context; after the end of messages it
-// returns when all are delivered.
+// goroutine, about five times a second. messages must end when its context does. Ids are made of the stream
+// and the position. It returns the first error of messages, ack or Dead, [ErrGone], or that of the context;
+// after the end of messages it returns when all are delivered.
 func (w *Webhook) Deliver(ctx context.Context, stream string, messages func(ctx context.Context) iter.Seq2[Message, error], ack func(ctx context.Context, position string) error) error {
 	s, err := w.newSender()
 	if err != nil {
@@ -282,7 +282,7 @@ func (d *delivery) acknowledge(ctx context.Context, posted <-chan struct{}, ack 
 	for {
 		select {
 		case <-d.progress:
-			if sleep(ctx, ackInterval) == nil { // for more of it
+			if sleep(ctx, ackInterval) == nil { // so that one call acknowledges several
 				call(ctx)
 			}
 		case <-posted:

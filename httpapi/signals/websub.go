@@ -58,7 +58,7 @@ type Subscription struct {
 	Requested, Verified, Ends time.Time
 	// Denied is what the hub said when it refused or ended the subscription; empty if it did not.
 	Denied string `json:",omitempty"`
-	// Received is when something new last came, with a valid signature.
+	// Received is when the last message with a valid signature came.
 	Received time.Time
 	ID       string // below the callback
 	Secret   string // of the signatures
@@ -137,9 +137,9 @@ func (w *WebSub) changeOne(ctx context.Context, id string, change func(*Subscrip
 	})
 }
 
-// Subscribe asks a hub for what is new in a topic, which is the URL of a feed or page. Without a hub it asks
-// the topic for one. The subscription is in force when the hub has confirmed it. A topic that is subscribed
-// to is requested again.
+// Subscribe requests a subscription to a topic, which is the URL of a feed or page, from a hub. If hub is
+// empty, it reads the topic to find one. The subscription is in force when the hub has confirmed it. A topic
+// that is subscribed to is requested again.
 func (w *WebSub) Subscribe(ctx context.Context, topic, hub string) error {
 	if hub == "" {
 		var err error
@@ -167,7 +167,7 @@ func (w *WebSub) Subscribe(ctx context.Context, topic, hub string) error {
 	return nil
 }
 
-// Unsubscribe ends a subscription. What the hub still sends is ignored from now on.
+// Unsubscribe ends a subscription. Messages that the hub still sends are refused from now on.
 func (w *WebSub) Unsubscribe(ctx context.Context, topic string) error {
 	var s *Subscription
 	err := w.change(ctx, func(all []Subscription) []Subscription {
@@ -189,8 +189,8 @@ func (w *WebSub) Unsubscribe(ctx context.Context, topic string) error {
 	return nil
 }
 
-// Renew requests again what ends within a third of the lease, or was not confirmed within an hour. Call it about
-// once an hour; Run does.
+// Renew requests again the subscriptions that end within a third of the lease, or were not confirmed within
+// an hour. Call it about once an hour; Run does.
 func (w *WebSub) Renew(ctx context.Context) error {
 	all, err := w.Subscriptions(ctx)
 	if err != nil {
@@ -309,7 +309,7 @@ func attribute(name string, element []byte) string {
 	return strings.ReplaceAll(string(m[1])+string(m[2]), "&amp;", "&")
 }
 
-// ServeHTTP answers hubs: GET is the verification of what was requested, POST what is new.
+// ServeHTTP answers hubs: GET verifies a request of Subscribe or Unsubscribe, POST delivers a message.
 func (w *WebSub) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("X-Content-Type-Options", "nosniff")
 	id := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
@@ -335,7 +335,7 @@ func (w *WebSub) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verify confirms what was requested, and nothing else.
+// verify confirms a request that this subscriber has made, and no other.
 func (w *WebSub) verify(rw http.ResponseWriter, r *http.Request, s *Subscription) {
 	q := r.URL.Query()
 	mode, challenge := q.Get("hub.mode"), q.Get("hub.challenge")
@@ -373,7 +373,7 @@ func (w *WebSub) verify(rw http.ResponseWriter, r *http.Request, s *Subscription
 	_, _ = io.WriteString(rw, challenge)
 }
 
-// receive takes what is new. A message with a wrong signature is answered like any other, and ignored, as the
+// receive takes a message. One with a wrong signature is answered like any other, and ignored, as the
 // specification asks.
 func (w *WebSub) receive(rw http.ResponseWriter, r *http.Request, s *Subscription) {
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxBody))
