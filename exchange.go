@@ -1,6 +1,7 @@
 package recrawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,11 +202,7 @@ func (c *Crawler) mergeAnchors(ctx context.Context, items []groups.Item) error {
 		}
 		entries = append(entries, linkdb.Entry{URL: it.URL, Inlinks: in})
 	}
-	most := c.opts.Invert.MaxInlinks
-	if most == 0 {
-		most = 10_000
-	}
-	return c.stores.Links.Merge(ctx, entries, most)
+	return c.stores.Links.Merge(ctx, entries, cmp.Or(c.opts.Invert.MaxInlinks, linkdb.DefaultMaxInlinks))
 }
 
 // invertForAll inverts the links of a segment: those to pages of the group go to its link db, and

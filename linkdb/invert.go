@@ -76,6 +76,9 @@ type InvertOptions struct {
 	TempDir string
 }
 
+// DefaultMaxInlinks is how many links are kept for one page by default.
+const DefaultMaxInlinks = 10_000
+
 // InvertReport counts what [Invert] did. Links is the sum of Inlinks and of
 // what was dropped.
 type InvertReport struct {
@@ -102,7 +105,7 @@ type InvertReport struct {
 // changes nothing the second time. If the parse_data of a segment was not
 // committed, the error matches [segment.ErrNotFound] and nothing is added.
 func Invert(ctx context.Context, links Store, segs segment.Store, segments []string, o InvertOptions) (InvertReport, error) {
-	o.MaxInlinks = cmp.Or(o.MaxInlinks, 10_000)
+	o.MaxInlinks = cmp.Or(o.MaxInlinks, DefaultMaxInlinks)
 	o.MaxAnchor = cmp.Or(o.MaxAnchor, 100)
 	if o.NutchCompat {
 		o.IgnoreInternal = !o.KeepInternal

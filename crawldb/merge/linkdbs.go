@@ -39,7 +39,7 @@ const linkBytes = 8 << 20
 // LinkDBs adds the inlinks of several link dbs to another, which may already have
 // some. Each page gets the union of all. It may be repeated.
 func LinkDBs(ctx context.Context, dst linkdb.Store, srcs []linkdb.Store, o LinkDBOptions) (LinkDBReport, error) {
-	o.MaxInlinks = cmp.Or(o.MaxInlinks, 10_000)
+	o.MaxInlinks = cmp.Or(o.MaxInlinks, linkdb.DefaultMaxInlinks)
 	var r LinkDBReport
 	for n, src := range srcs {
 		if err := mergeLinks(ctx, dst, src, o, &r); err != nil {
