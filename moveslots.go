@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -64,9 +65,7 @@ func (c *Crawler) sendSlots(ctx context.Context, m *groups.Move, version int64) 
 		if err != nil {
 			return err
 		}
-		for name, value := range more {
-			marks[name] = value
-		}
+		maps.Copy(marks, more)
 		return c.stores.Crawl.Update(ctx, crawldb.Batch{URLs: urls, Next: next, Marks: func() map[string]string { return marks }})
 	}
 	domains := map[string]bool{}

@@ -5,6 +5,7 @@ package move
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,36 +164,26 @@ func notIf(is bool, text string) error {
 	return nil
 }
 
+// empty returns an error that is ErrNotEmpty if the target has something.
 func (m *mover) empty(ctx context.Context) error {
-	what := ""
-	for _, err := range m.to.Crawl.Scan(ctx, crawldb.Range{}) {
-		if what = "records"; err != nil {
-			return err
-		}
-		break
+	err := cmp.Or(
+		none("records", m.to.Crawl.Scan(ctx, crawldb.Range{})),
+		none("marks", crawldb.Marks(ctx, m.to.Crawl)),
+		none("hosts", m.to.Hosts.Scan(ctx)),
+	)
+	if err == nil && m.to.Segments != nil {
+		err = none("segments", m.to.Segments.List(ctx))
 	}
-	for _, err := range crawldb.Marks(ctx, m.to.Crawl) {
-		if what = "marks"; err != nil {
-			return err
+	return err
+}
+
+// none returns an error that is ErrNotEmpty unless a sequence has no element.
+func none[T any](what string, all iter.Seq2[T, error]) error {
+	for _, err := range all {
+		if err == nil {
+			err = fmt.Errorf("%w: it has %s", ErrNotEmpty, what)
 		}
-		break
-	}
-	for _, err := range m.to.Hosts.Scan(ctx) {
-		if what = "hosts"; err != nil {
-			return err
-		}
-		break
-	}
-	if m.to.Segments != nil {
-		for _, err := range m.to.Segments.List(ctx) {
-			if what = "segments"; err != nil {
-				return err
-			}
-			break
-		}
-	}
-	if what != "" {
-		return fmt.Errorf("%w: it has %s", ErrNotEmpty, what)
+		return err
 	}
 	return nil
 }
