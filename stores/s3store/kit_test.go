@@ -8,30 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/recrawl/recrawl/segment"
 	"github.com/recrawl/recrawl/segment/segmenttest"
+	"github.com/recrawl/recrawl/stores/s3store/s3test"
 )
-
-const testBucket = "crawls"
 
 // fakeServer starts an S3 server in this process, and returns the options of a store.
 func fakeServer(t testing.TB) Options {
-	backend := s3mem.New()
-	if err := backend.CreateBucket(testBucket); err != nil {
-		t.Fatal(err)
-	}
 	o := optionsAt("http://s3.example")
-	o.Transport = inProcess{gofakes3.New(backend, gofakes3.WithTimeSkewLimit(0)).Server()}
+	o.Transport = inProcess{s3test.Handler(t)}
 	return o
 }
 
 func optionsAt(endpoint string) Options {
 	return Options{
-		Endpoint: endpoint, Bucket: testBucket, Region: "us-east-1", PathStyle: true, PieceSize: 2000,
+		Endpoint: endpoint, Bucket: s3test.Bucket, Region: "us-east-1", PathStyle: true, PieceSize: 2000,
 		Credentials: credentials.NewStaticV4("key", "secret", ""), Patience: 10 * time.Second, firstWait: time.Millisecond, attempt: 5 * time.Second,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/recrawl/recrawl/segment/segmenttest"
+	"github.com/recrawl/recrawl/stores/s3store/s3test"
 )
 
 // moto returns the S3 server of moto, a program in Python, which is installed below the user's
@@ -77,7 +78,7 @@ func TestKitWithMoto(t *testing.T) {
 	o.attempt = time.Minute
 	b, err := newBucket(o)
 	if err == nil {
-		err = b.client.MakeBucket(t.Context(), testBucket, minio.MakeBucketOptions{Region: o.Region})
+		err = b.client.MakeBucket(t.Context(), s3test.Bucket, minio.MakeBucketOptions{Region: o.Region})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package s3test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -13,14 +14,20 @@ import (
 // Bucket is the name of the bucket of a server.
 const Bucket = "crawls"
 
-// Start starts a server on loopback, which ends with the test, and returns its URL.
-func Start(t testing.TB) string {
+// Handler returns a server with an empty bucket.
+func Handler(t testing.TB) http.Handler {
 	t.Helper()
 	backend := s3mem.New()
 	if err := backend.CreateBucket(Bucket); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(gofakes3.New(backend, gofakes3.WithTimeSkewLimit(0)).Server())
+	return gofakes3.New(backend, gofakes3.WithTimeSkewLimit(0)).Server()
+}
+
+// Start starts a server on loopback, which ends with the test, and returns its URL.
+func Start(t testing.TB) string {
+	t.Helper()
+	server := httptest.NewServer(Handler(t))
 	t.Cleanup(server.Close)
 	return server.URL
 }
