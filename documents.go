@@ -12,15 +12,14 @@ import (
 	"github.com/recrawl/recrawl/segment"
 )
 
-// IndexOptions say how [Consumer.Index] keeps an index up to date. Of index.Options, Segments,
-// NoCommit, SortMemory and TempDir have no effect; without Scoring, that of the crawler weights the
-// documents.
+// IndexOptions say how [Consumer.Index] keeps an index up to date. The fields Segments, NoCommit,
+// SortMemory and TempDir of index.Options have no effect; Scoring is by default that of the crawler.
 type IndexOptions struct {
 	index.Options
 	// Follow waits for more at the end of the feed, until the context ends.
 	Follow bool
-	// Batch is after how many changes they are committed and acknowledged; they also are after
-	// 32 MiB of text, and at the end of the feed. Zero means 10,000.
+	// Batch is the number of changes that are committed and acknowledged together; zero means
+	// 10,000. A batch also ends after 32 MiB of text, and at the end of the feed.
 	Batch int
 	// Clean calls [index.Reconcile] at the end of the feed, if the writer is an index.Lister: it
 	// finds the pages that became duplicates or orphans without a visit. It takes the time of
@@ -196,7 +195,7 @@ func (k *Consumer) Documents(ctx context.Context, o index.Options) iter.Seq2[ind
 	}
 }
 
-// eventChange returns what the visit of an event changes.
+// eventChange returns the change of an index by the visit of an event.
 func (c *Crawler) eventChange(ctx context.Context, e *PageEvent, o index.Options) (index.Change, error) {
 	p := index.Page{Segment: e.Segment, Visit: &e.Visit, Parse: &segment.Parse{URL: e.URL, Signature: e.Signature, Error: e.ParseError}}
 	data, err := partOf(ctx, e, &e.parts.data, &e.parts.from.data, func(d *segment.Data) string { return d.URL })
@@ -249,7 +248,7 @@ func (c *Crawler) addSiteUsage(ctx context.Context, u robots.Usage, url string) 
 	return nil
 }
 
-// keptDocuments yields what the segments that are kept have of all pages.
+// keptDocuments yields the documents of all pages in the segments that are kept.
 func (c *Crawler) keptDocuments(ctx context.Context, o index.Options, yield func(index.Change, error) bool) error {
 	var err error
 	if o.Segments, err = c.DoneSegments(ctx); err != nil || len(o.Segments) == 0 {
@@ -267,8 +266,8 @@ func (c *Crawler) keptDocuments(ctx context.Context, o index.Options, yield func
 	return nil
 }
 
-// snapshotChange returns what the state of a page in a snapshot changes. Its document was written
-// with the kept segments, if they have it.
+// snapshotChange returns the change of an index by the state of a page in a snapshot: the page may
+// have to be deleted. keptDocuments has yielded its document, if there is one.
 func (c *Crawler) snapshotChange(ctx context.Context, e *PageEvent, o index.Options) (index.Change, error) {
 	url := e.URL
 	if o.Accept != nil {

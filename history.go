@@ -7,7 +7,7 @@ import (
 	"github.com/recrawl/recrawl/protocol"
 )
 
-// HistoryPoint is what a crawl had done since the point before, and how it stood then.
+// HistoryPoint has the visits of a crawl since the point before, and its freshness at that time.
 type HistoryPoint struct {
 	Time time.Time
 	// Visits counts the visits by outcome since the point before, Bytes the bytes of bodies as sent.

@@ -10,8 +10,8 @@ import (
 // metrics/prom and metrics/otel provide them. The work waits for each call. Visits have a hook of
 // their own: see fetch.Options.OnVisit.
 type Hooks struct {
-	// Round is called with the report of each round that worked on a segment, when it is over:
-	// for a service that has one Run for years and figures to show. A round that failed or was
+	// Round is called with the report of each round that worked on a segment, when it is over, so
+	// that the figures of a Run that lasts for years can be shown. A round that failed or was
 	// cancelled is reported too, and again when the next one resumes it, each time with what was
 	// done then, so that the reports add up to that of Run. It is called by one goroutine at a time.
 	Round func(r Report)

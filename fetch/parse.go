@@ -143,7 +143,7 @@ func (r contentReader) readContent(ctx context.Context, v *visitResult, from *cr
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
 
-// addUsage adds a property "usage" of what the page says in headers and meta elements that it may be used for.
+// addUsage adds a property "usage" with the uses that the page allows or forbids in headers and meta elements.
 func addUsage(p *page.Parsed, c *page.Content) {
 	said := []string{c.Robots}
 	for _, m := range p.Meta {

@@ -56,10 +56,10 @@ type InvertOptions struct {
 	// MaxAnchor is where anchors are cut, in characters; zero means 100, negative
 	// never. A character is never split. (Nutch: linkdb.max.anchor.length.)
 	MaxAnchor int
-	// Divert, if not nil, is asked about each page that is linked to, in key order; the links of
-	// one for which it returns true are not merged: it has taken them elsewhere, as to the group
-	// of a divided crawl that the page belongs to. A page with many links may come several
-	// times in a row, with other links. An error ends Invert.
+	// Divert, if not nil, is called with the links to each page, in the order of the keys of pages.
+	// If it returns true, Invert does not merge them: Divert has taken them elsewhere, such as to
+	// another group of a divided crawl. A page with many links may come several times in a row,
+	// with other links. An error ends Invert.
 	Divert func(ctx context.Context, e Entry) (bool, error)
 	// NutchCompat drops internal links unless KeepInternal is set, compares hosts
 	// before Accept has normalized the URLs, drops links without a host, and

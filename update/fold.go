@@ -149,7 +149,7 @@ func (f *folding) take(ctx context.Context) (err error) {
 	return err
 }
 
-// believe says of a URL with a signal whether that is trusted.
+// believe counts a URL with links, and notes whether its sitemap entry is trusted.
 func (f *folding) believe(ctx context.Context, in *Input) (err error) {
 	if len(in.Links) > 0 {
 		f.report.Targets++

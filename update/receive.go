@@ -92,7 +92,7 @@ func receive(ctx context.Context, crawl crawldb.Store, items []groups.Item, mark
 	return report, err
 }
 
-// judgeSignals says of all signals that were received whether they are trusted.
+// judgeSignals notes for each URL that was received whether its sitemap entry is trusted.
 func (f *folding) judgeSignals(ctx context.Context) error {
 	if f.o.Hosts != nil && !f.o.NutchCompat {
 		f.trust = trust{hosts: f.o.Hosts, entries: map[string]*int{}}

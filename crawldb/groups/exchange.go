@@ -12,8 +12,8 @@ import (
 	"github.com/recrawl/recrawl/internal/prefixed"
 )
 
-// What a group finds about URLs of another group goes there in rows, which are marks of the
-// source, written in the same step as what it was found with:
+// A group that finds something about URLs of another group sends it there in rows. They are marks of
+// the source, written in the same step as the other results of the same update:
 //
 //	outbox/T      in the source: the numbers of the first row for group T that is kept and of the next one
 //	outbox/T/N    in the source: the row for group T with that number, from 1
@@ -201,7 +201,7 @@ type Row struct {
 	Text   string
 }
 
-// An Inbox is what waits for one group, as a poll has found it.
+// An Inbox has the rows that wait for one group, as a poll has found them.
 type Inbox struct {
 	// Group is the target.
 	Group   int
@@ -214,9 +214,8 @@ type waiting struct {
 	next, end int64
 }
 
-// Poll finds what waits for groups of the crawl, with one call of Marks: it returns the inbox of
-// each of the targets, and by source and target the numbers up to which rows are folded. Sources
-// are all groups of the table, and Outside.
+// Poll returns the inbox of each of the targets, with one call of Marks. Sources are all groups of
+// the table, and Outside.
 func Poll(ctx context.Context, e Engine, t *Table, targets []int) ([]Inbox, error) {
 	sources := []int{Outside}
 	for _, g := range t.Groups {

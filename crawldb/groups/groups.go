@@ -2,7 +2,7 @@
 // the same time, in one process or in many. It owns the division ([Table]), the leases by which
 // one worker at a time writes to a group ([Coordinator]), the stores of a divided crawl
 // ([Engine]) and the format in which groups exchange what they find ([Outbox], [Inbox]). It makes
-// no rounds and decides when nothing is done: package recrawl does.
+// no rounds, and does not decide when a crawl is done: package recrawl does both.
 //
 // A slot is one of [Slots] parts of all URLs, and a URL never changes its slot ([Router]). A
 // group is a run of slots with a crawl db, a link db and segments of its own: an ordinary
@@ -21,8 +21,9 @@ import (
 const Slots = 1024
 
 var (
-	// ErrTaken says that what was to be taken or changed is not, or no longer, as the caller
-	// has seen it: a group has an owner, a worker has renewed, a table has another version.
+	// ErrTaken says that a call changed nothing, because the state is not, or no longer, the one
+	// that the caller has seen: a group has an owner, a worker has renewed, a table has another
+	// version.
 	ErrTaken = errors.New("groups: changed by another worker")
 	// ErrNoGroup says that there is no group with that number.
 	ErrNoGroup = errors.New("groups: no such group")

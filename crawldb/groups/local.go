@@ -318,7 +318,7 @@ func (l *Local) Marks(ctx context.Context, names []MarkName) ([]string, error) {
 			read[n.Group] = store
 		}
 	}
-	for _, store := range read { // what was read is durable after that
+	for _, store := range read { // makes the values durable
 		if err := store.Sync(ctx); err != nil {
 			return nil, fmt.Errorf("groups: marks: %w", err)
 		}

@@ -74,8 +74,8 @@ const (
 	stepVerify  = "verify"
 )
 
-// Run copies a crawl into an empty target and then compares both. Nobody may change either in the
-// meantime. If it is interrupted, run it again: it goes on where it was. The source is not changed.
+// Run copies a crawl into an empty target and then compares both. Neither may be changed
+// meanwhile. If it is interrupted, run it again: it goes on where it was. The source is not changed.
 func Run(ctx context.Context, from, to Stores, o Options) (Report, error) {
 	m := mover{from: from, to: to, o: o}
 	err := m.run(ctx)
@@ -131,7 +131,7 @@ func (m *mover) tell() {
 	}
 }
 
-// begin finds out where an earlier run was, or makes sure that the target is empty.
+// begin reads how far an earlier run came, or makes sure that the target is empty.
 func (m *mover) begin(ctx context.Context) error {
 	if value, err := m.from.Crawl.Mark(ctx, Mark); err != nil || value != "" {
 		return errors.Join(err, notIf(value != "", "the source is itself the target of a move that is not complete"))
@@ -322,7 +322,7 @@ func (m *mover) links(ctx context.Context) error {
 	return flush()
 }
 
-// parts yields the parts of a segment that there are, those of its lists included.
+// parts yields the names of the parts that a segment has, those of its lists included.
 func parts(ctx context.Context, s segment.Store, name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		exists := func(part string) (bool, error) {

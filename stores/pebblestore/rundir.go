@@ -67,7 +67,7 @@ func dropRunDir(under vfs.FS, dir string) error {
 // then it tries again.
 func removeRunDir(under vfs.FS, dir string) error {
 	err := under.RemoveAll(RunDir(dir))
-	for n := 0; n < 100 && errors.Is(err, fs.ErrExist); n++ { // also what "not empty" is
+	for n := 0; n < 100 && errors.Is(err, fs.ErrExist); n++ { // "directory not empty" is one, too
 		err = under.RemoveAll(RunDir(dir))
 	}
 	return err

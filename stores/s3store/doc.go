@@ -25,9 +25,10 @@
 // head one of its own; both are checked when they are read.
 //
 // The server must have read-after-write consistency and conditional writes; Open refuses a server
-// that ignores If-None-Match. A list of objects may be stale: a process knows what it has made, found
-// and removed itself, and others find it when the list shows it. What fails in a way that may pass (5xx, throttling, cut or silent
-// connections) is repeated for [Options].Patience.
+// that ignores If-None-Match. A list of objects may be stale: a process knows the parts that it has made,
+// found or removed itself, and other processes find them when the list shows them. A request that
+// fails in a way that may pass (5xx, throttling, a cut or silent connection) is repeated for
+// [Options].Patience.
 //
 // # Life cycle
 //
