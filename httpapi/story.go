@@ -193,7 +193,7 @@ func (h *Handler) addVisits(ctx context.Context, s *story, last time.Time, befor
 		return err
 	}
 	began := time.Now()
-	var texts []segmentText // of different contents, the newest first
+	var texts []segmentText // the newest two of different contents, the newest first
 	for i, name := range names {
 		if at := segment.TimeOf(name); before != "" && name >= before || at.After(last) {
 			continue
@@ -209,7 +209,7 @@ func (h *Handler) addVisits(ctx context.Context, s *story, last time.Time, befor
 		if v == nil {
 			continue
 		}
-		shown, text, err := h.readVisit(ctx, name, block, v, s)
+		shown, text, err := h.readVisit(ctx, name, block, v, s, len(texts) < 2)
 		if err != nil {
 			return err
 		}
@@ -261,9 +261,9 @@ func (h *Handler) findVisit(ctx context.Context, name, url string) (*segment.Vis
 	return nil, 0, nil
 }
 
-// readVisit reads what a segment has of a visit, and the text it brought. It sets the title and the
-// links of the page, if no later visit has.
-func (h *Handler) readVisit(ctx context.Context, name string, block int, v *segment.Visit, s *story) (visit, segmentText, error) {
+// readVisit reads what a segment has of a visit and, if withText is true, the text it brought. It sets the
+// title and the links of the page, if no later visit has.
+func (h *Handler) readVisit(ctx context.Context, name string, block int, v *segment.Visit, s *story, withText bool) (visit, segmentText, error) {
 	shown := visit{
 		Segment: name, Time: v.Time, Outcome: v.Outcome.Code.String(), Status: v.Outcome.Status, Reason: cut(v.Outcome.Reason, 500), Location: v.Outcome.Location,
 		Type: v.ContentType, Bytes: v.Bytes, Elapsed: v.Elapsed.Seconds(),
@@ -282,10 +282,6 @@ func (h *Handler) readVisit(ctx context.Context, name string, block int, v *segm
 		s.setPage(&d.Parsed)
 		s.content = contentPlace{true, name, block}
 	}
-	t, ok, err := recordOf[segment.Text](ctx, h.o.Stores.Segments, name, block, func(t *segment.Text) bool { return t.URL == v.URL })
-	if err != nil || !ok {
-		return shown, segmentText{}, err
-	}
 	if shown.Signature == "" {
 		p, ok, err := recordOf[segment.Parse](ctx, h.o.Stores.Segments, name, block, func(p *segment.Parse) bool { return p.URL == v.URL })
 		if err != nil {
@@ -293,6 +289,13 @@ func (h *Handler) readVisit(ctx context.Context, name string, block int, v *segm
 		} else if ok {
 			shown.Signature = hex.EncodeToString(p.Signature)
 		}
+	}
+	if !withText {
+		return shown, segmentText{}, nil
+	}
+	t, ok, err := recordOf[segment.Text](ctx, h.o.Stores.Segments, name, block, func(t *segment.Text) bool { return t.URL == v.URL })
+	if err != nil || !ok {
+		return shown, segmentText{}, err
 	}
 	return shown, segmentText{shown.Signature, t.Text, v.Time}, nil
 }
