@@ -331,6 +331,7 @@ func (h *Handler) failures(ctx context.Context) ([]failureCount, error) {
 	}
 	type cause struct{ outcome, reason string }
 	counts, examples, began := map[cause]int{}, map[cause]string{}, time.Now()
+segments:
 	for _, name := range names[:min(len(names), 100)] {
 		for block, err := range segment.Partial[segment.Visit](ctx, h.o.Stores.Segments, name, 0) {
 			if skip, err := unreadable(ctx, err); err != nil {
@@ -346,11 +347,8 @@ func (h *Handler) failures(ctx context.Context) ([]failureCount, error) {
 				}
 			}
 			if time.Since(began) > 250*time.Millisecond {
-				break
+				break segments
 			}
-		}
-		if time.Since(began) > 250*time.Millisecond {
-			break
 		}
 	}
 	causes := slices.SortedFunc(maps.Keys(counts), func(a, b cause) int {
