@@ -333,12 +333,9 @@ func (s *Source) KeepCensus(ctx context.Context) error {
 		s.mu.Lock()
 		s.census = &f
 		s.mu.Unlock()
-		pause := max(5*time.Minute, time.Duration(float64(time.Since(began))/censusShare))
-		t := time.NewTimer(pause)
 		select {
-		case <-t.C:
+		case <-time.After(max(5*time.Minute, time.Duration(float64(time.Since(began))/censusShare))):
 		case <-ctx.Done():
-			t.Stop()
 			return ctx.Err()
 		}
 	}
