@@ -52,11 +52,7 @@ func (e *PageEvent) Usage(ctx context.Context) (robots.Usage, error) {
 	if err != nil {
 		return u, err
 	}
-	for _, m := range p.Meta {
-		if m.Name == "usage" {
-			u.Add(robots.ParseUsage(m.Value))
-		}
-	}
+	u = robots.ParseUsage(p.Usage())
 	return u, e.parts.previous.c.addSiteUsage(ctx, u, e.URL)
 }
 

@@ -143,7 +143,7 @@ func (r contentReader) readContent(ctx context.Context, v *visitResult, from *cr
 	v.data = &segment.Data{URL: from.URL, Parsed: parsed}
 }
 
-// addUsage adds a property "usage" with the uses that the page allows or forbids in headers and meta elements.
+// addUsage adds a property with the uses that the page allows or forbids in headers and meta elements.
 func addUsage(p *page.Parsed, c *page.Content) {
 	said := []string{c.Robots}
 	for _, m := range p.Meta {
@@ -152,7 +152,7 @@ func addUsage(p *page.Parsed, c *page.Content) {
 		}
 	}
 	if u := robots.PageUsage(said...); len(u) > 0 {
-		p.Meta = append(p.Meta, page.Property{Name: "usage", Value: u.String()})
+		p.Meta = append(p.Meta, page.Property{Name: page.UsageName, Value: u.String()})
 	}
 }
 

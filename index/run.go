@@ -318,15 +318,10 @@ func (j *job) add(ctx context.Context, name, url string, in input, content []byt
 		URL: url, Title: in.Data.Parsed.Title, Host: crawldb.Host(url),
 		ContentType: v.ContentType, Fetched: v.Time, Segment: name, BinaryContent: content,
 		NoArchive: in.Data.Parsed.NoArchive, UnavailableAfter: in.Data.Parsed.UnavailableAfter,
-		Fields: in.Data.Parsed.Fields(),
+		Usage: in.Data.Parsed.Usage(), Fields: in.Data.Parsed.Fields(),
 	}
 	if content != nil {
 		doc.Charset = in.Data.Parsed.Charset
-	}
-	for _, m := range in.Data.Parsed.Meta {
-		if m.Name == "usage" {
-			doc.Usage = m.Value
-		}
 	}
 	if rec := in.Record; rec != nil {
 		doc.Modified, doc.Signature, doc.Score = rec.Modified, hex.EncodeToString(rec.Signature), rec.Score

@@ -88,6 +88,20 @@ type Property struct{ Name, Value string }
 // parser such as that of parse/extract/fields extracts by rules. A property that a page itself names so is not one.
 const FieldPrefix = "field."
 
+// UsageName is the name of the property of what a page says that it may be used for.
+const UsageName = "usage"
+
+// Usage returns what the page says that it may be used for, such as "search=y, train-ai=n"; empty if it says nothing.
+// robots.ParseUsage reads it.
+func (p *Parsed) Usage() (usage string) {
+	for _, q := range p.Meta {
+		if q.Name == UsageName { // the crawl's stands behind those that the page calls so
+			usage = q.Value
+		}
+	}
+	return usage
+}
+
 // Fields returns the fields among the properties of a page, without the prefix: the values of each name, in the
 // order of the page. It is nil if there are none.
 func (p *Parsed) Fields() map[string][]string {
