@@ -119,12 +119,11 @@ func unavailable() *Rules { return &Rules{deny: true, Unavailable: true} }
 // absolute URL, or a path with its query; the fragment is ignored, and so is
 // the origin: rules do not know their site. /robots.txt is always allowed.
 func (r *Rules) Allowed(url string) bool {
-	allowed, _ := r.decide(url)
-	if allowed {
-		purpose, _ := r.reserved(url)
-		return purpose == ""
+	if allowed, _ := r.decide(url); !allowed {
+		return false
 	}
-	return allowed
+	purpose, _ := r.reserved(url)
+	return purpose == ""
 }
 
 // Explain does what Allowed does and names the line of the file that decides,
@@ -132,8 +131,8 @@ func (r *Rules) Allowed(url string) bool {
 // the rules come from another parser.
 func (r *Rules) Explain(url string) (allowed bool, line string) {
 	allowed, by := r.decide(url)
-	if purpose, line := r.reserved(url); allowed && purpose != "" {
-		return false, fmt.Sprintf("line %d: Content-Usage: %s=n", line, purpose)
+	if purpose, number := r.reserved(url); allowed && purpose != "" {
+		return false, fmt.Sprintf("line %d: Content-Usage: %s=n", number, purpose)
 	}
 	if by == nil {
 		return allowed, ""

@@ -13,8 +13,8 @@ import (
 // Reservation Protocol.
 type Usage map[string]bool
 
-// Allows reports whether content may be used for a category: what is said of it or, if nothing is, of the
-// one that it is a part of. Where nothing is said, all is allowed.
+// Allows reports whether content may be used for a category. If the site says nothing of it, the broader category
+// decides; if it says nothing of that either, the use is allowed.
 func (u Usage) Allows(category string) bool {
 	for c := category; c != ""; c = broader(c) {
 		if allowed, said := u[c]; said {
@@ -54,7 +54,7 @@ func (u Usage) String() string {
 	return b.String()
 }
 
-// Add adds what another source says. Of two that contradict each other, the one that does not allow counts.
+// Add adds what another source says. Where the two differ, the use is not allowed.
 func (u Usage) Add(other Usage) {
 	for c, allowed := range other {
 		if before, said := u[c]; !said || before {
@@ -114,7 +114,7 @@ func PageUsage(directives ...string) Usage {
 	return u
 }
 
-// usageRule is a Content-Usage or Content-Signal line of a group.
+// usageRule is a Content-Usage or Content-Signal line of a group of user agents.
 type usageRule struct {
 	rule
 	usage Usage
