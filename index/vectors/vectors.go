@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -176,11 +177,12 @@ func (w *Writer) chunks(d *index.Document) (all []Chunk) {
 	seen := map[string]int{}
 	for _, text := range Split(d.Text, w.o.ChunkBytes) {
 		sum := sha256.Sum256([]byte(d.URL + "\x00" + text))
-		id := hex.EncodeToString(sum[:16])
-		if n := seen[id]; n > 0 {
+		hash := hex.EncodeToString(sum[:16])
+		id := hash
+		if n := seen[hash]; n > 0 {
 			id += "-" + strconv.Itoa(n)
 		}
-		seen[hex.EncodeToString(sum[:16])]++
+		seen[hash]++
 		all = append(all, Chunk{ID: id, URL: d.URL, Title: d.Title, Text: text})
 	}
 	return all
@@ -213,7 +215,7 @@ func Split(text string, size int) (chunks []string) {
 }
 
 // pieces yields lines, and the sentences or words of lines that are longer than most.
-func pieces(text string, most int) func(func(string) bool) {
+func pieces(text string, most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
 			for len(line) > most {
