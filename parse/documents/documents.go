@@ -56,8 +56,8 @@ const (
 	typeZIP  = "application/zip"
 )
 
-// Mux returns the parser under each media type that it reads, and under application/zip, as which
-// some servers send documents; it does not know llms.txt by its name, as With does.
+// Mux returns the parser under each media type that it reads, and under application/zip, which some servers send for
+// documents. It does not find llms.txt by its name, as With does.
 func (p *Parser) Mux() parse.Mux {
 	m := parse.Mux{}
 	for _, t := range []string{typePDF, "application/x-pdf", typeDOCX, typePPTX, typeXLSX, typeODT, typeODP, typeODS, typeEPUB, typeZIP, typeMarkdown} {

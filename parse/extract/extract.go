@@ -1,4 +1,4 @@
-// Package extract finds what a page is for: its main content, as text and as Markdown, without the frame of
+// Package extract finds the main content of a page, as text and as Markdown, without the frame of
 // menus, adverts and notices, and what the page says of itself: title, author, dates, language, OpenGraph,
 // JSON-LD, microdata, tables. It fetches nothing, runs no script, and does not replace the parser of a crawl,
 // which reads links. Start with [Extract]; [MainContent] compares pages by their main content.
@@ -20,14 +20,14 @@ import (
 	"github.com/recrawl/recrawl/parse/extract/internal/dom"
 )
 
-// timeout is how long a page may take. What was found by then counts.
+// timeout is how long a page may take; the parts found by then are returned.
 const timeout = 10 * time.Second
 
 // minText is the length in bytes below which a text is doubted, and others are tried.
 const minText = 250
 
-// Article is what was found in a page. All strings are valid UTF-8 with white space folded; what is not
-// known is empty. It is not changed after it was made; its methods may be called from many goroutines at once.
+// Article has the main content and the properties of a page. All strings are valid UTF-8 with white space folded;
+// one that is not known is empty. It is not changed after it was made; its methods may be called from many goroutines at once.
 type Article struct {
 	// URL is the URL of the page.
 	URL string
